@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -72,7 +73,7 @@ func (c *call) limited(r Response) Response {
 func (c *call) start(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if c.claim.Bypassed {
-		c.check.Result = ResultBypassed
+		c.check.Result = cmp.Or(c.check.Result, ResultBypassed)
 	} else {
 		c.check.Result = ResultAcquired
 		c.holder.renew(ctx, cancel)
@@ -148,7 +149,7 @@ func (c *call) concludeWork() Check {
 	if original := c.claim.original.Load(); original != nil {
 		c.check.Original = *original
 	}
-	if c.claim.replayed.Load() && (c.check.Result == ResultAcquired || c.check.Result == ResultBypassed) {
+	if c.claim.replayed.Load() && (c.check.Result == ResultAcquired || c.claim.Bypassed) {
 		c.check.Result = ResultReplay
 	}
 	return c.conclude(c.check.Result)

@@ -14,8 +14,9 @@ type Claim struct {
 	Fingerprint Fingerprint
 	Owner       Owner
 	TTL         time.Duration // how long the answer is kept, from the arrival of the request
-	// Bypassed says that the store could not be reached and the policy is FailOpen: only the
-	// handler's own authority protects this key now.
+	// Bypassed says that the key was not acquired: the store could not be reached and the policy is
+	// FailOpen, so only the handler's own authority protects this key now, or the request is
+	// rejected by [Middleware.Reject].
 	Bypassed bool
 
 	// TraceParent identifies this request for [Claim.ReplayedFrom]. It is empty without

@@ -105,13 +105,13 @@ func inUpperCase(r *http.Request) *http.Request {
 // receive reads the key and the body, and answers requests in which one of them is wrong.
 func (m *Middleware) receive(w http.ResponseWriter, r *http.Request, policy Policy, next http.Handler) {
 	x := &exchange{Middleware: m, w: w, r: r, call: call{policy: policy, began: time.Now()}}
-	name := m.header
-	if policy.Header != "" {
-		name = keyName(policy.Header)
-	}
+	name := m.keyName(policy)
 	key, present, problem := name.parse(r.Header)
 	if present && problem == nil && m.keyRule != nil {
-		problem = m.keyRule(r, key)
+		if broken := m.keyRule(r, key); broken != nil {
+			m.rejectAs(ResultMalformed, w, r, func(w http.ResponseWriter, r *http.Request) { m.writeError(w, r, broken) })
+			return
+		}
 	}
 	switch {
 	case problem != nil:
@@ -145,6 +145,14 @@ func (m *Middleware) receive(w http.ResponseWriter, r *http.Request, policy Poli
 	}
 	x.prepare(m.keeper, claim)
 	x.serve(next)
+}
+
+// keyName is the name of the header that carries the key.
+func (m *Middleware) keyName(policy Policy) keyName {
+	if policy.Header != "" {
+		return keyName(policy.Header)
+	}
+	return m.header
 }
 
 // claimFor returns the claim of a request with the client's key, or one made of its content.

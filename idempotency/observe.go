@@ -15,7 +15,7 @@ const (
 	ResultDenied      Result = "denied"      // the hook refused the replay, see [WithReplayHook]
 	ResultMissing     Result = "missing"     // 400, no key where one is required
 	ResultMalformed   Result = "malformed"   // 400, the key is malformed or too long
-	ResultRejected    Result = "rejected"    // 413, 400 or 500, the body could not be read; 401, the scope is empty
+	ResultRejected    Result = "rejected"    // 413, 400 or 500, the body could not be read; 401, the scope is empty; or see [Middleware.Reject]
 	ResultUnavailable Result = "unavailable" // 503, failed closed
 	ResultBypassed    Result = "bypassed"    // the handler ran without the store, failed open
 	ResultNotKept     Result = "not_kept"    // 409, the first answer was too large to keep, or has an encoding that is not accepted

@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -53,7 +54,7 @@ func (s *Service) Stats() ServiceStats {
 // PutProduct creates or replaces a product.
 func (s *Service) PutProduct(ctx context.Context, call Call, wanted ProductWrite) (Answer, error) {
 	if err := checkPositive(wanted.Price); err != nil {
-		return Answer{}, err
+		return s.Rejected(ctx, call, err)
 	}
 	return s.store.PutProduct(ctx, call, wanted)
 }
@@ -62,7 +63,7 @@ func (s *Service) PutProduct(ctx context.Context, call Call, wanted ProductWrite
 func (s *Service) UpdateProduct(ctx context.Context, call Call, sku string, change ProductChange) (Answer, error) {
 	if change.Price != nil {
 		if err := checkPositive(*change.Price); err != nil {
-			return Answer{}, err
+			return s.Rejected(ctx, call, err)
 		}
 	}
 	return s.store.UpdateProduct(ctx, call, sku, change)
@@ -72,7 +73,7 @@ func (s *Service) UpdateProduct(ctx context.Context, call Call, sku string, chan
 // conflict.
 func (s *Service) CreateCustomer(ctx context.Context, call Call, wanted NewCustomer) (Answer, error) {
 	if err := firstOf(checkName(wanted.Name), checkEmail(wanted.Email)); err != nil {
-		return Answer{}, err
+		return s.Rejected(ctx, call, err)
 	}
 	return s.store.CreateCustomer(ctx, call, wanted)
 }
@@ -81,12 +82,12 @@ func (s *Service) CreateCustomer(ctx context.Context, call Call, wanted NewCusto
 func (s *Service) UpdateCustomer(ctx context.Context, call Call, id uuid.UUID, change CustomerChange) (Answer, error) {
 	if change.Name != nil {
 		if err := checkName(*change.Name); err != nil {
-			return Answer{}, err
+			return s.Rejected(ctx, call, err)
 		}
 	}
 	if change.Email != nil {
 		if err := checkEmail(*change.Email); err != nil {
-			return Answer{}, err
+			return s.Rejected(ctx, call, err)
 		}
 	}
 	return s.store.UpdateCustomer(ctx, call, id, change)
@@ -95,25 +96,15 @@ func (s *Service) UpdateCustomer(ctx context.Context, call Call, id uuid.UUID, c
 // TopUp puts money into a wallet.
 func (s *Service) TopUp(ctx context.Context, call Call, wanted NewTopUp) (Answer, error) {
 	if err := checkPositive(wanted.Amount); err != nil {
-		return Answer{}, err
+		return s.Rejected(ctx, call, err)
 	}
 	return s.store.TopUp(ctx, call, wanted)
 }
 
 // PlaceOrder reserves stock for an order, or reserves nothing.
 func (s *Service) PlaceOrder(ctx context.Context, call Call, wanted NewOrder) (Answer, error) {
-	if len(wanted.Items) == 0 {
-		return Answer{}, invalid("no_items", "an order needs at least one item")
-	}
-	seen := make(map[string]bool, len(wanted.Items))
-	for _, item := range wanted.Items {
-		if item.Quantity < 1 {
-			return Answer{}, invalid("invalid_quantity", "quantity must be at least 1")
-		}
-		if seen[item.SKU] {
-			return Answer{}, invalid("duplicate_item", "%s is listed twice; add up its quantities", item.SKU)
-		}
-		seen[item.SKU] = true
+	if err := checkItems(wanted.Items); err != nil {
+		return s.Rejected(ctx, call, err)
 	}
 	wanted.supports = s.supports
 	return s.store.PlaceOrder(ctx, call, wanted)
@@ -139,7 +130,7 @@ func (s *Service) PayOrder(ctx context.Context, call Call, wanted NewPayment) (A
 func (s *Service) Refund(ctx context.Context, call Call, wanted NewRefund) (Answer, error) {
 	if wanted.Amount != nil {
 		if err := checkPositive(*wanted.Amount); err != nil {
-			return Answer{}, err
+			return s.Rejected(ctx, call, err)
 		}
 	}
 	// How a payment was made never changes, so it may be read beforehand. Its 404 needs no refused
@@ -158,6 +149,43 @@ func (s *Service) Refund(ctx context.Context, call Call, wanted NewRefund) (Answ
 // that is none.
 func (s *Service) supports(amount Money) bool {
 	return currency.IsValid(amount.Currency) && s.gateway.Supports(amount)
+}
+
+// Rejected is the answer to a request that breaks a rule by itself: the rejection, unless the
+// request was executed before there was this rule.
+func (s *Service) Rejected(ctx context.Context, call Call, rejection error) (Answer, error) {
+	if call.Claim == nil {
+		return Answer{}, rejection
+	}
+	key, err := s.store.Key(ctx, call.Account, call.Claim.Key)
+	switch {
+	case errors.Is(err, ErrKeyNotFound), err == nil && key.Fingerprint != call.Claim.Fingerprint:
+		return Answer{}, rejection
+	case err != nil:
+		return Answer{}, err
+	case key.State == KeyInProgress:
+		return Answer{}, KeyInProgressSince(key.CreatedAt)
+	case key.State == KeyExpired:
+		return Answer{}, ExpiredKey(key.Path)
+	}
+	return key.Answer, nil
+}
+
+func checkItems(items []Wanted) *Error {
+	if len(items) == 0 {
+		return invalid("no_items", "an order needs at least one item")
+	}
+	seen := make(map[string]bool, len(items))
+	for _, item := range items {
+		if item.Quantity < 1 {
+			return invalid("invalid_quantity", "quantity must be at least 1")
+		}
+		if seen[item.SKU] {
+			return invalid("duplicate_item", "%s is listed twice; add up its quantities", item.SKU)
+		}
+		seen[item.SKU] = true
+	}
+	return nil
 }
 
 func checkPositive(m Money) *Error {

@@ -32,7 +32,7 @@ func (s *Server) refuseStale(next http.Handler) http.Handler {
 		switch {
 		case s.policyOf(r) == nil:
 		case time.Since(exchangeOf(r.Context()).arrivedAt) > checkout.MaxRequestAge:
-			s.fail(w, r, errTooOld)
+			s.reject(w, r, errTooOld)
 			return
 		case errors.Is(r.Context().Err(), context.Canceled) || arrival.IsAbandoned(r.Context()):
 			s.fail(w, r, errAbandoned)

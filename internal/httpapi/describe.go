@@ -173,5 +173,5 @@ func (s *Server) badParameter(w http.ResponseWriter, r *http.Request, err error)
 	case errors.As(err, &tooMany):
 		name = tooMany.ParamName
 	}
-	s.fail(w, r, invalidRequest("%s is not valid, or is given more than once.", name).because(err))
+	s.rejected(w, r, invalidRequest("%s is not valid, or is given more than once.", name).because(err))
 }

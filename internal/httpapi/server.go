@@ -95,6 +95,14 @@ var _ http.Handler = (*Server)(nil)
 // New makes a server. It fails when the configuration, or the API description that is compiled in,
 // is unusable.
 func New(cfg Config) (*Server, error) {
+	valid, err := loadValidator()
+	if err != nil {
+		return nil, fmt.Errorf("load the API description: %w", err)
+	}
+	return newServer(cfg, valid)
+}
+
+func newServer(cfg Config, valid *validator) (*Server, error) {
 	if cfg.RateLimit < 1 || cfg.OrderDeadline <= 0 {
 		return nil, errors.New("httpapi: the rate limit and the order deadline must be positive")
 	}
@@ -103,10 +111,6 @@ func New(cfg Config) (*Server, error) {
 	}
 	if cfg.Budget != nil {
 		cfg.Store = countedStore{cfg.Store, cfg.Budget}
-	}
-	valid, err := loadValidator()
-	if err != nil {
-		return nil, fmt.Errorf("load the API description: %w", err)
 	}
 	signatures, err := newSignatures(cfg.WebhookSecret, cfg.WebhookSecretPrevious)
 	if err != nil {
@@ -150,7 +154,7 @@ func (s *Server) router(valid *validator) chi.Router {
 func (s *Server) operations() api.ServerInterface {
 	return api.NewStrictHandlerWithOptions(handlers{s.cfg.Service, s.cfg.Store, s.cfg.TombstoneTTL, s.cfg.Stripe, s.observeProviderEvent}, nil, api.StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: func(w http.ResponseWriter, r *http.Request, err error) {
-			s.fail(w, r, invalidRequest("The request body can't be read as what the API description says.").because(err))
+			s.rejected(w, r, invalidRequest("The request body can't be read as what the API description says.").because(err))
 		},
 		ResponseErrorHandlerFunc: s.fail,
 	})

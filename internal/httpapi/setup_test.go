@@ -128,6 +128,13 @@ func (s *shop) startProvider() string {
 // startReplica wires a replica as internal/app does, with connections of its own.
 func (s *shop) startReplica(name string, on servers, edit ...func(*httpapi.Config)) *httptest.Server {
 	s.t.Helper()
+	server, err := httpapi.New(s.config(name, on, edit...))
+	require.NoError(s.t, err)
+	return s.listen(server)
+}
+
+func (s *shop) config(name string, on servers, edit ...func(*httpapi.Config)) httpapi.Config {
+	s.t.Helper()
 	pool, redisClient := s.openPostgres(on.postgres), s.openRedis(on.redis)
 	gateway := psp.NewGateway(s.pspURL, pspTimeout)
 	s.t.Cleanup(gateway.Close)
@@ -147,8 +154,10 @@ func (s *shop) startReplica(name string, on servers, edit ...func(*httpapi.Confi
 	for _, change := range edit {
 		change(&cfg)
 	}
-	server, err := httpapi.New(cfg)
-	require.NoError(s.t, err)
+	return cfg
+}
+
+func (s *shop) listen(server *httpapi.Server) *httptest.Server {
 	listening := httptest.NewUnstartedServer(server)
 	listening.Config.ConnContext = arrival.WithConn
 	listening.Listener = httpapi.Listen(listening.Listener)

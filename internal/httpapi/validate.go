@@ -43,6 +43,10 @@ var loadValidator = sync.OnceValues(func() (*validator, error) {
 	if err := spec.Validate(context.Background()); err != nil {
 		return nil, err
 	}
+	return newValidator(spec), nil
+})
+
+func newValidator(spec *openapi3.T) *validator {
 	v := &validator{operations: map[string]*routers.Route{}, options: &openapi3filter.Options{
 		AuthenticationFunc:  openapi3filter.NoopAuthenticationFunc, // done before
 		SkipSettingDefaults: true,                                  // bodies stay as they were sent
@@ -56,8 +60,8 @@ var loadValidator = sync.OnceValues(func() (*validator, error) {
 				Spec: spec, Path: path, PathItem: item, Method: method, Operation: operation}
 		}
 	}
-	return v, nil
-})
+	return v
+}
 
 // checkCurrency accepts the currencies that can be paid in: the active ones of ISO 4217 that have a
 // minor unit.
@@ -89,7 +93,7 @@ func (s *Server) validate(v *validator) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if err := v.check(r, s.policyOf(r)); err != nil {
-				s.fail(w, r, err)
+				s.reject(w, r, err)
 				return
 			}
 			next.ServeHTTP(w, r)

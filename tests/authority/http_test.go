@@ -109,6 +109,31 @@ func (r *replicas) notes() (n int) {
 	return n
 }
 
+// TestServe_AnswersARejectedRequest that another release executed: the store is another one, too.
+func TestServe_AnswersARejectedRequest(t *testing.T) {
+	t.Parallel()
+	r := serve(t, makeNote)
+	once := idempotency.New(memstore.New(), idempotency.Always(idempotency.Policy{FailureMode: idempotency.FailOpen}), idempotency.WithSharedScope())
+	keys := authority.New(r.pool)
+	stricter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		once.Reject(w, q, func(w http.ResponseWriter, q *http.Request) {
+			keys.Serve(w, q, "note", func(context.Context, *authority.Tx) (authority.Outcome, error) {
+				return authority.RefusedForNow(authority.Answer{Status: 400, Body: []byte("rejected")}), nil
+			})
+		})
+	}))
+	t.Cleanup(func() { stricter.Close(); once.Wait() })
+	r.expect(0, "k", "a", 201, "a", false)
+	lenient := r.urls[1]
+	r.urls[1] = stricter.URL
+	r.expect(1, "k", "a", 201, "a", true)
+	r.expect(1, "k", "b", 422, idempotency.CodeKeyReused, false)
+	r.expect(1, "free", "b", 400, "rejected", false)
+	r.urls[1] = lenient
+	r.expect(1, "free", "b", 201, "b", false)
+	require.Equal(t, 2, r.notes())
+}
+
 func TestServe_HasOneEffectAtAllReplicas(t *testing.T) {
 	t.Parallel()
 	r := serve(t, makeNote, authority.WithTombstones(90*24*time.Hour))

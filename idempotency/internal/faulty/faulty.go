@@ -17,6 +17,7 @@ const (
 	Extend   = "extend"
 	Complete = "complete"
 	Release  = "release"
+	Lookup   = "lookup"
 )
 
 // Store wraps another store. Set its functions only while no step runs.
@@ -62,6 +63,12 @@ func (s *Store) Complete(ctx context.Context, r idempotency.Record, ttl time.Dur
 // Release implements [idempotency.Store].
 func (s *Store) Release(ctx context.Context, r idempotency.Record) error {
 	return s.take(ctx, Release, func() error { return s.Store.Release(ctx, r) })
+}
+
+// Lookup implements [idempotency.Reader].
+func (s *Store) Lookup(ctx context.Context, scope, key string) (found *idempotency.Record, err error) {
+	err = s.take(ctx, Lookup, func() (err error) { found, err = idempotency.Lookup(ctx, s.Store, scope, key); return err })
+	return found, err
 }
 
 func (s *Store) take(ctx context.Context, step string, take func() error) error {
