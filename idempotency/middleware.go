@@ -125,26 +125,32 @@ func (m *Middleware) receive(w http.ResponseWriter, r *http.Request, policy Poli
 		next.ServeHTTP(w, r)
 		return
 	}
-	if present && m.dialect.echoesKey {
-		w.Header().Set(string(name), r.Header.Get(string(name)))
-	}
-	x.check.Key, x.check.Scope = key, m.scope(r)
-	if x.check.Scope == "" && !m.sharedScope {
-		x.reject(ResultRejected, scopeMissing())
+	if result, problem := x.identify(name, key); problem != nil {
+		x.reject(result, problem)
 		return
 	}
-	body, err := readBody(w, r, m.maxBody)
+	x.serve(next)
+}
+
+// identify makes the claim of a request with a key, or with one made of its content.
+func (x *exchange) identify(name keyName, key string) (Result, *Error) {
+	if key != "" && x.dialect.echoesKey {
+		x.w.Header().Set(string(name), x.r.Header.Get(string(name)))
+	}
+	x.check.Key, x.check.Scope = key, x.scope(x.r)
+	if x.check.Scope == "" && !x.sharedScope {
+		return ResultRejected, scopeMissing()
+	}
+	body, err := readBody(x.w, x.r, x.maxBody)
 	if err != nil {
-		x.reject(ResultRejected, bodyError(err))
-		return
+		return ResultRejected, bodyError(err)
 	}
 	claim, err := x.claimFor(key, body)
 	if err != nil {
-		x.reject(ResultMissing, name.missing(err))
-		return
+		return ResultMissing, name.missing(err)
 	}
-	x.prepare(m.keeper, claim)
-	x.serve(next)
+	x.prepare(x.keeper, claim)
+	return "", nil
 }
 
 // keyName is the name of the header that carries the key.

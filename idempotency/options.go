@@ -45,8 +45,8 @@ func WithHeader(name string) Option {
 }
 
 // WithKeyRule sets what a client's key must be besides printable, such as a UUID. The rule returns
-// the answer to a key that breaks it, or nil. A request whose answer is kept gets it all the same, as
-// by [Middleware.Reject].
+// the answer to a key that breaks it, or nil. A request whose answer is kept gets it all the same,
+// as by [Middleware.Reject].
 func WithKeyRule(rule func(r *http.Request, key string) *Error) Option {
 	return func(m *Middleware) { m.keyRule = rule }
 }

@@ -8,13 +8,14 @@ import (
 
 // Reject answers a request that a check in front of the middleware rejects, such as validation. The
 // check may be stricter than it was when the request was executed. So the request gets the answer
-// that is kept for it, or 409 while it is in progress, and only otherwise what reject writes. Reject
-// acquires no key, and keeps no answer. The request's body must be unread, or put back.
+// that is kept for it, or 409 while it is in progress, and only otherwise what reject writes.
+// Reject acquires no key, and keeps no answer. The request's body must be unread, or put back.
 //
 // An authority may have an answer that the store has lost. reject finds the claim of the request in
-// its context, with Bypassed set, and asks the authority before it rejects; without a well-formed key
-// there is no claim. Without an authority (see [Policy]), Reject answers 503 if the store cannot be
-// reached, because the request may have been executed. A store that is no [Reader] is not asked.
+// its context, with Bypassed set, and asks the authority before it rejects; without a well-formed
+// key there is no claim. Without an authority (see [Policy]), Reject answers 503 if the store
+// cannot be reached, because the request may have been executed. A store that is no [Reader] is not
+// asked.
 func (m *Middleware) Reject(w http.ResponseWriter, r *http.Request, reject http.HandlerFunc) {
 	m.rejectAs(ResultRejected, w, r, reject)
 }
@@ -26,36 +27,19 @@ func (m *Middleware) rejectAs(result Result, w http.ResponseWriter, r *http.Requ
 		return
 	}
 	x := &exchange{Middleware: m, w: w, r: r, call: call{policy: policy.withDefaults(), began: time.Now()}}
-	claimed, err := x.claimRejected()
-	if errors.Is(err, errBodyConsumed) {
-		x.reject(ResultRejected, bodyError(err))
-		return
+	name := m.keyName(x.policy)
+	key, present, problem := name.parse(r.Header)
+	if problem == nil && (present || policy.KeyFrom != nil) {
+		_, problem = x.identify(name, key)
 	}
-	if !claimed {
+	switch {
+	case x.claim != nil:
+		x.answerRejected(result, reject)
+	case problem != nil && problem.Code == CodeBodyConsumed: // a mistake of the program: each retry would be rejected
+		x.reject(ResultRejected, problem)
+	default:
 		reject(w, r)
-		return
 	}
-	x.answerRejected(result, reject)
-}
-
-// claimRejected makes the claim of a request, and reports whether it has one: its key may be missing
-// or malformed, too.
-func (x *exchange) claimRejected() (bool, error) {
-	key, present, problem := x.keyName(x.policy).parse(x.r.Header)
-	if problem != nil || !present && x.policy.KeyFrom == nil {
-		return false, nil
-	}
-	body, err := readBody(x.w, x.r, x.maxBody)
-	if err != nil {
-		return false, err
-	}
-	x.check.Key, x.check.Scope = key, x.scope(x.r)
-	claim, err := x.claimFor(key, body)
-	if err != nil {
-		return false, err
-	}
-	x.prepare(x.keeper, claim)
-	return true, nil
 }
 
 func (x *exchange) answerRejected(result Result, reject http.HandlerFunc) {

@@ -327,10 +327,7 @@ func TestBreaker_LooksUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
-		b := breaker.New(struct {
-			*faulty.Store
-			idempotency.Reader
-		}{&faulty.Store{Store: store, Fail: faulty.Always(errStore)}, store}, breaker.WithLogger(slog.New(slog.DiscardHandler)))
+		b := breaker.New(&faulty.Store{Store: store, Fail: faulty.On(faulty.Acquire, errStore)}, breaker.WithLogger(slog.New(slog.DiscardHandler)))
 		_, err := b.Lookup(t.Context(), "", "key")
 		require.NoError(t, err)
 		for range breaker.DefaultFailures {

@@ -9,7 +9,8 @@
 //
 // Those up to the body limit wrap the router. The others begin once a route is found, so that an
 // unknown path is 404 and a wrong method 405 for everybody, and each route's pattern is known to
-// them. A request that is rejected before the idempotency stage never uses up its key.
+// them. A request that is rejected before the idempotency stage never uses up its key. Validation
+// and the stage for stale copies reject it only if it was not executed before.
 //
 // Handlers translate: a request into a command of package checkout, the answer into bytes. What a
 // command answers is rendered by pure functions before the commit (see [checkout.Render]), so that

@@ -179,8 +179,8 @@ func TestStricterRelease_AsksTheTierThatIsThere(t *testing.T) {
 	s.do(later(unknown)).problem(400, "invalid_request")
 }
 
-// TestRejection_OfAnyStageComesAfterTheKeptAnswer has requests that stages reject, and that an earlier
-// release has executed: their keys have the fingerprints.
+// TestRejection_OfAnyStageComesAfterTheKeptAnswer has requests that stages reject, and that an
+// earlier release has executed: their keys have the fingerprints.
 func TestRejection_OfAnyStageComesAfterTheKeptAnswer(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

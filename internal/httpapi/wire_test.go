@@ -74,7 +74,7 @@ func (s *shop) measurements() []measured {
 		{"replay", posts("kept", order, 201), cost{1, 0}},
 		{"in progress", func() (send, after func()) { return s.inProgress(order) }, cost{1, 0}},
 		{"other body", posts("kept", orderOf(customer, "tee-black", 2), 422), cost{1, 0}},
-		{"bad body", posts("bad", "{", 400), cost{0, 0}},
+		{"bad body", posts("bad", "{", 400), cost{1, 1}},
 		{"out of stock", posts("", orderOf(customer, "limited-print", 11), 409), cost{2, 2}},
 		{"new customer", func() (send, after func()) {
 			person := `{"name":"Ada","email":"` + uuid.NewString() + `@example.com"}`
