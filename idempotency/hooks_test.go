@@ -54,7 +54,7 @@ func TestReplayHook_SeesReplaysAlone(t *testing.T) {
 	t.Parallel()
 	allowed := true
 	b := setup(t, idempotency.Policy{}, nil, idempotency.WithReplayHook(
-		func(w http.ResponseWriter, r *http.Request, kept idempotency.Record) *idempotency.Error {
+		func(w http.ResponseWriter, r *http.Request, kept *idempotency.Record) *idempotency.Error {
 			w.Header().Set("X-First-Seen", kept.CreatedAt.Format(http.TimeFormat))
 			w.Header().Set("Content-Type", "text/plain")
 			if !allowed {

@@ -19,7 +19,7 @@ type Middleware struct {
 	writeError  func(http.ResponseWriter, *http.Request, *Error)
 	observe     func(*http.Request, Check)
 	keyRule     func(*http.Request, string) *Error
-	replayHook  func(http.ResponseWriter, *http.Request, Record) *Error
+	replayHook  func(http.ResponseWriter, *http.Request, *Record) *Error
 	header      keyName
 	dialect     Dialect
 	traceParent func(context.Context) string

@@ -52,10 +52,11 @@ func WithKeyRule(rule func(r *http.Request, key string) *Error) Option {
 }
 
 // WithReplayHook sets a function that is called before a kept answer is replayed. It may set
-// headers, which the kept ones override, or return an answer that is sent instead, for example
-// because the client has lost its permission since. It is not called where the handler's authority
-// replays. A conflict needs no hook: the function of [WithErrorWriter] writes it.
-func WithReplayHook(hook func(w http.ResponseWriter, r *http.Request, kept Record) *Error) Option {
+// headers, which the kept ones override, read the request's body, change the record's Response,
+// which is a copy, or return an answer that is sent instead, for example because the client has
+// lost its permission since. It is not called where the handler's authority replays. A conflict
+// needs no hook: the function of [WithErrorWriter] writes it.
+func WithReplayHook(hook func(w http.ResponseWriter, r *http.Request, kept *Record) *Error) Option {
 	return func(m *Middleware) { m.replayHook = hook }
 }
 

@@ -14,7 +14,9 @@ func (x *exchange) answer(existing *Record) {
 		result, refusal = ResultNotKept, notAccepted(existing.Response)
 	}
 	if refusal == nil && x.replayHook != nil {
-		if refusal = x.replayHook(x.w, x.r, *existing); refusal != nil {
+		kept := *existing
+		existing = &kept
+		if refusal = x.replayHook(x.w, x.r, existing); refusal != nil {
 			result = ResultDenied
 		}
 	}

@@ -1,5 +1,6 @@
 // Package recipes shows how to use the library where its middleware alone is not enough: with two
-// frameworks, and with a Redis stream. Copy the file that you need.
+// frameworks, JSON-RPC and a Redis stream. Copy the file that you need. Its tests show the order of
+// middleware, and how checks become metrics and traces.
 //
 // The handlers of Echo and Gin do not write to an [net/http.ResponseWriter] alone. Their own
 // adapters for net/http middleware are not enough: a handler's error becomes an answer only after
