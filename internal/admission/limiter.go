@@ -24,6 +24,10 @@ const (
 	maxReading = 256
 	// maxReplays is how many requests at most are answered from a record at a time.
 	maxReplays = 256
+	// piece, in bytes, is what answers that clients have not read are counted in. maxSmall is how many
+	// answers of one piece at most may be unread, and maxLarge how many pieces of larger ones: 32 MiB.
+	// One account that reads nothing gets half of each.
+	piece, maxSmall, maxLarge = 64 << 10, 256, 512
 )
 
 // Limiter hands out the slots of a replica. It is safe for concurrent use.
@@ -31,6 +35,7 @@ type Limiter struct {
 	mu                        sync.Mutex
 	slots                     share
 	waiting, replays, reading share // seats
+	small, large              share // pieces of answers
 	queue                     queue
 	admitted, turnedAway      [classes]int64
 }
@@ -38,7 +43,7 @@ type Limiter struct {
 // New makes a limiter with a number of slots, 2 or more.
 func New(slots int) *Limiter {
 	return &Limiter{slots: newShare(slots, 5), queue: newQueue(slots * queuePerSlot),
-		waiting: newShare(maxWaiting, 1), replays: newShare(maxReplays, 1), reading: newShare(maxReading, 1)}
+		waiting: newShare(maxWaiting, 1), replays: newShare(maxReplays, 1), reading: newShare(maxReading, 1), small: newShare(maxSmall, 1), large: newShare(maxLarge, 1)}
 }
 
 // Read returns a function that ends the reading of a request's body, or nil if too many are being
@@ -95,6 +100,8 @@ func (l *Limiter) takeOrQueue(slot *Slot, class Class) *queued {
 		slot.seat = &l.waiting
 	}
 	switch {
+	case class == List && l.large.isNearlyFull(slot.account): // its answer would probably be refused
+		q.admitted <- false
 	case l.slots.take(slot.account):
 		slot.active = true
 		return nil
@@ -158,6 +165,7 @@ type Stats struct {
 	Waiting    int             // requests that wait, or may wait, for something outside
 	Replays    int             // requests that are answered from a record
 	Reading    int             // requests whose body is being read
+	Unread     int             // pieces of 64 KiB of answers that are being sent
 	Admitted   map[Class]int64 // since the start
 	TurnedAway map[Class]int64
 }
@@ -166,7 +174,7 @@ type Stats struct {
 func (l *Limiter) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := Stats{Limit: l.slots.size, InUse: l.slots.used, Queued: len(l.queue.waiting), Waiting: l.waiting.used, Replays: l.replays.used, Reading: l.reading.used,
+	s := Stats{Limit: l.slots.size, InUse: l.slots.used, Queued: len(l.queue.waiting), Waiting: l.waiting.used, Replays: l.replays.used, Reading: l.reading.used, Unread: l.small.used + l.large.used,
 		Admitted: map[Class]int64{}, TurnedAway: map[Class]int64{}}
 	for _, class := range Classes {
 		s.Admitted[class], s.TurnedAway[class] = l.admitted[class], l.turnedAway[class]

@@ -38,9 +38,28 @@ func (s *share) force(account uuid.UUID) {
 	s.held[account]++
 }
 
-func (s *share) put(account uuid.UUID) {
-	s.used--
-	if s.held[account]--; s.held[account] == 0 {
+func (s *share) put(account uuid.UUID) { s.putAll(account, 1) }
+
+// takeAll takes n at once, if there are as many and the account may have the last of them. One that
+// holds none may have all that is free.
+func (s *share) takeAll(account uuid.UUID, n int) bool {
+	free, held := s.size-s.used, s.held[account]
+	if free < n || held > 0 && held+n > s.multiple*(free-n) {
+		return false
+	}
+	s.used += n
+	s.held[account] += n
+	return true
+}
+
+// isNearlyFull reports whether an account has half of what it may have.
+func (s *share) isNearlyFull(account uuid.UUID) bool {
+	return 2*s.held[account] > s.multiple*(s.size-s.used)
+}
+
+func (s *share) putAll(account uuid.UUID, n int) {
+	s.used -= n
+	if s.held[account] -= n; s.held[account] == 0 {
 		delete(s.held, account)
 	}
 }

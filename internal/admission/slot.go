@@ -12,6 +12,8 @@ type Slot struct {
 	account uuid.UUID
 	active  bool   // it uses the processors and the database
 	seat    *share // which it holds a seat of; nil: none
+	sends   *share // which its answer holds pieces of; nil: it is not there yet
+	pieces  int
 }
 
 // Leave ends the request.
@@ -19,6 +21,35 @@ func (s *Slot) Leave() {
 	l := s.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if s.sends != nil {
+		s.sends.putAll(s.account, s.pieces)
+		s.sends = nil
+	}
+	s.stopWorking()
+}
+
+// Answer gives back all that the request holds once its answer, of so many bytes, is ready: how long
+// a client reads is for the client to say. Until Leave the answer counts as unread. Answer reports
+// false, and gives nothing back, if the account has too much unread. Call it once.
+func (s *Slot) Answer(bytes int) bool {
+	l := s.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sends, pieces := &l.small, 1
+	if bytes > piece {
+		sends, pieces = &l.large, (bytes+piece-1)/piece
+	}
+	if !sends.takeAll(s.account, pieces) {
+		return false
+	}
+	s.sends, s.pieces = sends, pieces
+	s.stopWorking()
+	return true
+}
+
+// stopWorking needs the lock.
+func (s *Slot) stopWorking() {
+	l := s.limiter
 	s.leaveSeat()
 	if s.active {
 		s.active = false

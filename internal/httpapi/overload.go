@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -75,8 +76,48 @@ func (s *Server) limitLoad(next http.Handler) http.Handler {
 			return
 		}
 		defer slot.Leave()
-		next.ServeHTTP(w, r.WithContext(admission.WithSlot(ctx, slot)))
+		out := &slotWriter{ResponseWriter: w, slot: slot}
+		if r.Method == http.MethodGet {
+			out.refuse = func() { s.fail(w, r, errOverloaded) }
+		}
+		next.ServeHTTP(out, r.WithContext(admission.WithSlot(ctx, slot)))
+		out.begin(0) // if it has no body
 	})
+}
+
+// slotWriter gives the slot of a request back when its answer begins, which is whole by then. A read
+// is refused if its client has left too much unread. A change was made, so its answer is sent, and
+// the request then keeps its slot until its client has read it.
+type slotWriter struct {
+	http.ResponseWriter
+	slot           *admission.Slot
+	refuse         func() // instead of the answer; nil: it is sent in any case
+	status         int
+	begun, refused bool
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *slotWriter) WriteHeader(status int) { w.status = cmp.Or(w.status, status) }
+
+// Write implements [http.ResponseWriter].
+func (w *slotWriter) Write(p []byte) (int, error) {
+	if w.begin(len(p)); w.refused {
+		return len(p), nil
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *slotWriter) begin(size int) {
+	if w.begun {
+		return
+	}
+	w.begun = true
+	if size > 0 && !w.slot.Answer(size) && w.refuse != nil {
+		w.refused = true
+		w.refuse()
+	} else if w.status != 0 {
+		w.ResponseWriter.WriteHeader(w.status)
+	}
 }
 
 // readBody has the whole body in memory before the request takes a slot: a client that sends slowly

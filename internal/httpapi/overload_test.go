@@ -18,6 +18,7 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 	"github.com/oncepay/oncepay/internal/admission"
 	"github.com/oncepay/oncepay/internal/httpapi"
+	"github.com/oncepay/oncepay/internal/slowreader"
 )
 
 // crowded is a shop whose first replica has a limiter.
@@ -204,4 +205,38 @@ func TestOverload_ASlowSenderHoldsNoSlot(t *testing.T) {
 	s.eventually(func() bool { return s.limiter.Stats().Reading == 20 }, "all are being read")
 	require.Zero(t, s.limiter.Stats().InUse)
 	s.post("/v1/orders", newKey(), orderOf(customer, "tee-black", 1), http.StatusCreated)
+}
+
+// TestOverload_WhoReadsNothingHoldsNoSlot: an account asks for a list of two megabytes, more often
+// than there are slots.
+func TestOverload_WhoReadsNothingHoldsNoSlot(t *testing.T) {
+	t.Parallel()
+	s := setupCrowded(t)
+	const products, orders, list = 50, 50, "/v1/orders?limit=100"
+	var items []string
+	for i := range products {
+		sku := fmt.Sprintf("long-%d", i)
+		s.do(request{method: "PUT", path: "/v1/products/" + sku, body: fmt.Sprintf(`{"name":%q,"price":{"amount":1,"currency":"USD"},"stock":1000}`, strings.Repeat("界", 200))})
+		items = append(items, fmt.Sprintf(`{"sku":%q,"quantity":1}`, sku))
+	}
+	body := fmt.Sprintf(`{"customer_id":%q,"items":[%s]}`, s.customer().ID, strings.Join(items, ","))
+	for range orders {
+		s.post("/v1/orders", newKey(), body, http.StatusCreated)
+	}
+	size := len(s.get(list).body)
+	require.Greater(t, size, 1<<20)
+	server := strings.TrimPrefix(s.replicas[0].URL, "http://")
+	for range 30 {
+		conn, err := slowreader.Ask(t.Context(), "127.0.0.1", server, list, demo)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+	}
+	s.eventually(func() bool {
+		return s.limiter.Stats().Admitted[admission.List]+s.limiter.Stats().TurnedAway[admission.List] == 31 && s.limiter.Stats().InUse == 0
+	}, "all have their answer, or a refusal, and hold no slot")
+	require.Positive(t, s.limiter.Stats().Unread)
+	require.Less(t, s.limiter.Stats().Unread*64<<10, 24<<20)
+	s.do(request{method: "GET", path: list}).problem(http.StatusServiceUnavailable, "overloaded")
+	require.Equal(t, http.StatusOK, s.do(request{method: "GET", path: list, edit: as(other)}).status)
+	s.post("/v1/customers", newKey(), `{"name":"Ada","email":"ada@example.com"}`, http.StatusCreated)
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -16,22 +17,38 @@ import (
 // Listen returns a listener whose connections have the answers of net/http itself in the API's
 // shape. net/http answers a request that it cannot read before any handler runs, as plain text and
 // without a request ID (net/http, server.go: conn.serve).
-func Listen(l net.Listener) net.Listener { return listener{l} }
+//
+// A client that does not read its answer is cut off after ten seconds, and one more for each 64 KiB.
+func Listen(l net.Listener) net.Listener { return listener{l, unreadTime} }
 
-type listener struct{ net.Listener }
+// An answer has unreadTime to be read, and a second more for each unreadRate bytes.
+const unreadTime, unreadRate = 10 * time.Second, 64 << 10
+
+type listener struct {
+	net.Listener
+	unreadTime time.Duration
+}
 
 // Accept implements net.Listener.
 func (l listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if tcp, ok := c.(*net.TCPConn); ok && err == nil {
-		return &conn{TCPConn: tcp}, nil
+		return &conn{TCPConn: tcp, unreadTime: l.unreadTime}, nil
 	}
 	return c, err
 }
 
 type conn struct {
 	*net.TCPConn
-	head []byte // what was read last; the buffer belongs to net/http
+	head       []byte    // what was read last; the buffer belongs to net/http
+	latest     time.Time // when net/http gives an answer up; zero: never
+	unreadTime time.Duration
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.latest = t
+	return c.TCPConn.SetWriteDeadline(t)
 }
 
 // Read implements net.Conn.
@@ -49,6 +66,11 @@ const (
 
 // Write implements net.Conn.
 func (c *conn) Write(p []byte) (int, error) {
+	deadline := time.Now().Add(c.unreadTime + time.Duration(len(p))*time.Second/unreadRate)
+	if !c.latest.IsZero() && c.latest.Before(deadline) {
+		deadline = c.latest
+	}
+	_ = c.TCPConn.SetWriteDeadline(deadline) // of a connection that is closed, Write fails, too
 	if !bytes.HasPrefix(p, []byte("HTTP/1.1 ")) || !(bytes.Contains(p, []byte(ownHeaders)) || bytes.HasPrefix(p, []byte(expectationHas))) {
 		return c.TCPConn.Write(p)
 	}

@@ -3,15 +3,17 @@
 package pages
 
 import (
+	"crypto/sha256"
 	"embed"
 	"encoding/json"
+	"fmt"
 	"html/template"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
 	swagger "github.com/swaggest/swgui/v5/static"
-	"github.com/vearutop/statigz"
 
 	"github.com/oncepay/oncepay/api"
 )
@@ -55,7 +57,30 @@ func Mount(r chi.Router, options Options) {
 	r.Get("/problems", render("problems.html", groups))
 	r.Get(Problems+"{code}", explain(options.NotFound))
 	mountFiles(r, http.FileServerFS(staticFiles), "/static/", "docs.js", "pages.css")
-	mountFiles(r, statigz.FileServer(swagger.FS), "/", "swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png")
+	mountFiles(r, http.FileServerFS(swagger.FS), "/", "favicon-32x32.png")
+	r.Get(Docs+"/swagger-ui.css", compressed("swagger-ui.css.gz", "text/css; charset=utf-8"))
+	r.Get(Docs+"/swagger-ui-bundle.js", compressed("swagger-ui-bundle.js.gz", "text/javascript; charset=utf-8"))
+}
+
+// compressed serves a file of the viewer as it is embedded, and to every client: browsers take it. A
+// reader that decompresses or copies it would be memory for as long as a client does not read.
+func compressed(name, media string) http.HandlerFunc {
+	content, err := swagger.FS.ReadFile(name)
+	if err != nil {
+		panic(err) // the module has other files
+	}
+	tag := fmt.Sprintf(`"%x"`, sha256.Sum256(content))
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", tag)
+		if r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.Header().Set("Content-Type", media)
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+		_, _ = w.Write(content) // the client may be gone
+	}
 }
 
 // mountFiles serves files of a folder below Docs.

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/internal/slowreader"
 	"github.com/oncepay/oncepay/internal/wait"
 )
 
@@ -550,6 +551,41 @@ func TestNginx_HoldsBodiesThatTheAPIAccepts(t *testing.T) {
 		require.Equal(t, status, resp.StatusCode, size)
 		if status == 200 {
 			require.Equal(t, strconv.Itoa(size), string(body))
+		}
+	}
+}
+
+// unread sends requests, from two addresses and with API keys in turn, whose answers are never read.
+func (b nginxBundle) unread(t *testing.T, n int, path string, keys ...string) {
+	t.Helper()
+	for i := range n {
+		conn, err := slowreader.Ask(t.Context(), []string{"127.0.0.2", "127.0.0.3"}[i%2], b.addr, path, keys[i%len(keys)])
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+	}
+}
+
+// TestNginx_ClientsThatDoNotReadHoldNoPlaceOfOthers: strangers ask for pages, four accounts for lists
+// and for orders.
+func TestNginx_ClientsThatDoNotReadHoldNoPlaceOfOthers(t *testing.T) {
+	t.Parallel()
+	b := setupNginx(t)
+	var asked atomic.Int64
+	answer := func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		size := map[string]int{"/docs/script.js": 400 << 10, "/v1/orders": 4 << 20, "/v1/orders/large": 64 << 10}[r.URL.Path]
+		_, _ = w.Write(make([]byte, size))
+	}
+	b.replica(t, API1, answer)
+	b.replica(t, API2, answer)
+	b.unread(t, 700, "/docs/script.js", "none")
+	b.unread(t, 700, "/v1/orders", "one", "two", "three", "four")
+	b.unread(t, 700, "/v1/orders/large", "five", "six", "seven", "eight")
+	require.Eventually(t, func() bool { return asked.Load() >= 32+4*48 }, testTimeout, 10*time.Millisecond, "what nginx lets through has arrived")
+	for _, line := range []string{"POST /v1/orders", "GET /v1/orders", "GET /v1/orders/small", "GET /v1/products", "POST /v1/webhooks/psp", "GET /docs"} {
+		for range 20 {
+			resp, body := b.exchangeFrom(t, "127.0.0.4", line+" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer honest\r\nIdempotency-Key: k\r\nContent-Length: 0\r\n\r\n")
+			require.Equal(t, 200, resp.StatusCode, "%s: %.200s", line, body)
 		}
 	}
 }
