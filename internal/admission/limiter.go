@@ -24,9 +24,9 @@ const (
 	maxReading = 256
 	// maxReplays is how many requests at most are answered from a record at a time.
 	maxReplays = 256
-	// piece, in bytes, is what answers that clients have not read are counted in. maxSmall is how many
-	// answers of one piece at most may be unread, and maxLarge how many pieces of larger ones: 32 MiB.
-	// One account that reads nothing gets half of each.
+	// piece, in bytes, is what answers that clients have not read are counted in. maxSmall is how
+	// many answers of one piece at most may be unread, and maxLarge how many pieces of larger ones:
+	// 32 MiB. One account that reads nothing gets half of each.
 	piece, maxSmall, maxLarge = 64 << 10, 256, 512
 )
 

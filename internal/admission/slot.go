@@ -28,9 +28,9 @@ func (s *Slot) Leave() {
 	s.stopWorking()
 }
 
-// Answer gives back all that the request holds once its answer, of so many bytes, is ready: how long
-// a client reads is for the client to say. Until Leave the answer counts as unread. Answer reports
-// false, and gives nothing back, if the account has too much unread. Call it once.
+// Answer gives back all that the request holds once its answer, of so many bytes, is ready: how
+// long a client reads is for the client to say. Until Leave the answer counts as unread. Answer
+// reports false, and gives nothing back, if the account has too much unread. Call it once.
 func (s *Slot) Answer(bytes int) bool {
 	l := s.limiter
 	l.mu.Lock()

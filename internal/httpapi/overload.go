@@ -85,9 +85,9 @@ func (s *Server) limitLoad(next http.Handler) http.Handler {
 	})
 }
 
-// slotWriter gives the slot of a request back when its answer begins, which is whole by then. A read
-// is refused if its client has left too much unread. A change was made, so its answer is sent, and
-// the request then keeps its slot until its client has read it.
+// slotWriter gives the slot of a request back when its answer begins, which is whole by then. A
+// read is refused if its client has left too much unread. A change was made, so its answer is sent,
+// and the request then keeps its slot until its client has read it.
 type slotWriter struct {
 	http.ResponseWriter
 	slot           *admission.Slot

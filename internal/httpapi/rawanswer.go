@@ -18,7 +18,8 @@ import (
 // shape. net/http answers a request that it cannot read before any handler runs, as plain text and
 // without a request ID (net/http, server.go: conn.serve).
 //
-// A client that does not read its answer is cut off after ten seconds, and one more for each 64 KiB.
+// A client that does not read its answer is cut off after ten seconds, and one more for each
+// 64 KiB.
 func Listen(l net.Listener) net.Listener { return listener{l, unreadTime} }
 
 // An answer has unreadTime to be read, and a second more for each unreadRate bytes.

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestListen_CutsAClientOffThatReadsNothing: the answer is larger than what the connection's buffers
-// hold, and smaller than what takes a second at the slowest rate.
+// TestListen_CutsAClientOffThatReadsNothing: the answer is larger than what the connection's
+// buffers hold, and smaller than what takes a second at the slowest rate.
 func TestListen_CutsAClientOffThatReadsNothing(t *testing.T) {
 	t.Parallel()
 	smallBuffers := func(_, _ string, c syscall.RawConn) error {

@@ -62,8 +62,8 @@ func Mount(r chi.Router, options Options) {
 	r.Get(Docs+"/swagger-ui-bundle.js", compressed("swagger-ui-bundle.js.gz", "text/javascript; charset=utf-8"))
 }
 
-// compressed serves a file of the viewer as it is embedded, and to every client: browsers take it. A
-// reader that decompresses or copies it would be memory for as long as a client does not read.
+// compressed serves a file of the viewer as it is embedded, and to every client: browsers take it.
+// A reader that decompresses or copies it would be memory for as long as a client does not read.
 func compressed(name, media string) http.HandlerFunc {
 	content, err := swagger.FS.ReadFile(name)
 	if err != nil {

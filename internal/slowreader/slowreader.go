@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// window is the size of the receive buffer, and segment that of a packet, both in bytes, as on other
-// networks. Loopback's own would take most of an answer.
+// window is the size of the receive buffer, and segment that of a packet, both in bytes, as on
+// other networks. Loopback's own would take most of an answer.
 const window, segment = 4096, 1460
 
 // Ask connects from a loopback address, sends a GET with an API key, and returns the connection,

@@ -227,7 +227,7 @@ func TestNginx_TurnsAwayWhatNoReplicaHasRoomFor(t *testing.T) {
 	running.Wait()
 }
 
-const plainRequest = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
+const plainRequest = "GET /v1/a HTTP/1.1\r\nHost: x\r\n\r\n"
 
 func TestNginx_AnswersForSilentReplicasInTheAPIsShape(t *testing.T) {
 	t.Parallel()
@@ -555,33 +555,48 @@ func TestNginx_HoldsBodiesThatTheAPIAccepts(t *testing.T) {
 	}
 }
 
-// unread sends requests, from two addresses and with API keys in turn, whose answers are never read.
-func (b nginxBundle) unread(t *testing.T, n int, path string, keys ...string) {
+// unread sends requests, from addresses and with API keys in turn, whose answers are never read.
+func (b nginxBundle) unread(t *testing.T, n int, path string, addresses []string, keys ...string) {
 	t.Helper()
 	for i := range n {
-		conn, err := slowreader.Ask(t.Context(), []string{"127.0.0.2", "127.0.0.3"}[i%2], b.addr, path, keys[i%len(keys)])
+		conn, err := slowreader.Ask(t.Context(), addresses[i%len(addresses)], b.addr, path, keys[i%len(keys)])
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 	}
 }
 
-// TestNginx_ClientsThatDoNotReadHoldNoPlaceOfOthers: strangers ask for pages, four accounts for lists
-// and for orders.
+// TestNginx_ClientsThatDoNotReadHoldNoPlaceOfOthers: strangers ask for pages, four accounts for
+// lists, and four for large orders. The orders come in waves, because so many at once would be more
+// than the replicas answer at once.
 func TestNginx_ClientsThatDoNotReadHoldNoPlaceOfOthers(t *testing.T) {
 	t.Parallel()
 	b := setupNginx(t)
-	var asked atomic.Int64
+	const script, list, order, waves, wave = "/docs/script.js", "/v1/orders", "/v1/orders/large", 4, 150
+	var pages, lists, orders atomic.Int64 // that were asked for; orders that nginx has whole
 	answer := func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		size := map[string]int{"/docs/script.js": 400 << 10, "/v1/orders": 4 << 20, "/v1/orders/large": 64 << 10}[r.URL.Path]
-		_, _ = w.Write(make([]byte, size))
+		switch r.URL.Path {
+		case script:
+			pages.Add(1)
+			_, _ = w.Write(make([]byte, 400<<10))
+		case list:
+			lists.Add(1)
+			_, _ = w.Write(make([]byte, 2<<20))
+		case order:
+			_, _ = w.Write(make([]byte, 64<<10))
+			orders.Add(1)
+		}
 	}
 	b.replica(t, API1, answer)
 	b.replica(t, API2, answer)
-	b.unread(t, 700, "/docs/script.js", "none")
-	b.unread(t, 700, "/v1/orders", "one", "two", "three", "four")
-	b.unread(t, 700, "/v1/orders/large", "five", "six", "seven", "eight")
-	require.Eventually(t, func() bool { return asked.Load() >= 32+4*48 }, testTimeout, 10*time.Millisecond, "what nginx lets through has arrived")
+	strangers, clients := []string{"127.0.0.2", "127.0.0.3"}, []string{"127.0.0.5", "127.0.0.6"}
+	b.unread(t, 700, script, strangers, "none")
+	b.unread(t, 700, list, strangers, "one", "two", "three", "four")
+	for n := range waves {
+		b.unread(t, wave, order, clients, "five", "six", "seven", "eight")
+		require.Eventually(t, func() bool { return orders.Load() == int64(n+1)*wave }, testTimeout, 10*time.Millisecond, "wave %d", n)
+	}
+	require.EqualValues(t, 2*16, pages.Load())
+	require.EqualValues(t, 4*48, lists.Load())
 	for _, line := range []string{"POST /v1/orders", "GET /v1/orders", "GET /v1/orders/small", "GET /v1/products", "POST /v1/webhooks/psp", "GET /docs"} {
 		for range 20 {
 			resp, body := b.exchangeFrom(t, "127.0.0.4", line+" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer honest\r\nIdempotency-Key: k\r\nContent-Length: 0\r\n\r\n")
