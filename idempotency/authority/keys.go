@@ -37,12 +37,12 @@ type DB interface {
 
 // Keys is the authority: a table of idempotency keys. It is safe for concurrent use.
 type Keys struct {
-	db    DB
-	table string
-	sql   statements
-	lease time.Duration
-	log   *slog.Logger
-	http  adapter
+	db           DB
+	table, scope string
+	sql          statements
+	lease        time.Duration
+	log          *slog.Logger
+	http         adapter
 
 	takeovers, overtaken atomic.Int64
 }
@@ -76,7 +76,7 @@ func WithTable(table, scope string) Option {
 			panic(fmt.Sprintf("authority: WithTable: %q is not a name of at most 40 lower-case letters, digits and underscores", name))
 		}
 	}
-	return func(k *Keys) { k.table, k.sql = table, newStatements(table, scope) }
+	return func(k *Keys) { k.table, k.scope, k.sql = table, scope, newStatements(table, scope) }
 }
 
 // WithLease sets how long an attempt at a provider is left alone before a retry takes the next

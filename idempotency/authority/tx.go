@@ -14,8 +14,8 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-// Tx is the transaction of a request. Exec, Query and QueryRow make a statement at once, as those
-// of [pgx.Tx] do. SendBatch only queues its statements: Send sends what is queued in one round
+// Tx is the transaction of a request. Exec, Query, QueryRow and CopyFrom make a statement at once, as
+// those of [pgx.Tx] do. SendBatch only queues its statements: Send sends what is queued in one round
 // trip, and the commit sends the rest together with the key. So a request that first queues all
 // its reads, then calls Send, decides, and queues its writes, costs two round trips.
 //
@@ -163,6 +163,14 @@ func (tx *Tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 		return failedRow{err}
 	}
 	return tx.conn.QueryRow(ctx, sql, args...)
+}
+
+// CopyFrom copies rows into a table, after all that is queued, as that of [pgx.Tx] does.
+func (tx *Tx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
+	if err := tx.flush(ctx); err != nil {
+		return 0, err
+	}
+	return tx.conn.CopyFrom(ctx, table, columns, rows)
 }
 
 func (tx *Tx) flush(ctx context.Context) error {

@@ -4,10 +4,13 @@ package authority_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -46,9 +49,8 @@ func TestAuthority_PassesTheSuiteOnATableOfItsUser(t *testing.T) {
 	t.Parallel()
 	authoritytest.Run(t, func(t *testing.T) authoritytest.Bench {
 		ctx, pool := open(t)
-		require.NoError(t, authority.Migrate(ctx, pool, authority.WithTable("shop_keys", "scope")))
-		_, err := pool.Exec(ctx, `ALTER TABLE shop_keys RENAME COLUMN scope TO tenant;
-			ALTER TABLE shop_keys ALTER COLUMN tenant TYPE uuid USING tenant::uuid, ALTER COLUMN resource_id TYPE uuid USING resource_id::uuid`)
+		_, err := pool.Exec(ctx, authority.SQL("shop_keys", "tenant", "uuid")+
+			"ALTER TABLE shop_keys ALTER COLUMN resource_id TYPE uuid USING resource_id::uuid")
 		require.NoError(t, err)
 		return authoritytest.Bench{Pool: pool, Table: "shop_keys", Column: "tenant", New: uuid.NewString}
 	})
@@ -66,6 +68,69 @@ func TestMigrate_MayRunAtEachStartOfEachReplica(t *testing.T) {
 	}
 	_, err := authority.New(pool).Look(ctx, "a", "k")
 	require.ErrorIs(t, err, authority.ErrNotFound)
+}
+
+// TestSQL_IsThatOfMigrate makes the table by the printed script, and lets Migrate meet it.
+func TestSQL_IsThatOfMigrate(t *testing.T) {
+	t.Parallel()
+	ctx, pool := open(t)
+	for range 2 {
+		_, err := pool.Exec(ctx, authority.SQL("booking_keys", "account_id", "bigint"))
+		require.NoError(t, err)
+	}
+	table := authority.WithTable("booking_keys", "account_id")
+	require.NoError(t, authority.Migrate(ctx, pool, table))
+	once := claim("k")
+	once.Scope = "42"
+	_, err := authority.New(pool, table).Once(ctx, once, done(0))
+	require.NoError(t, err)
+	var account int64
+	require.NoError(t, pool.QueryRow(ctx, "SELECT account_id FROM booking_keys").Scan(&account))
+	require.EqualValues(t, 42, account)
+
+	named := authority.WithTable("shop_keys", "tenant")
+	require.NoError(t, authority.Migrate(ctx, pool, named))
+	_, err = authority.New(pool, named).Once(ctx, once, done(0))
+	require.NoError(t, err)
+}
+
+// dbtx is what sqlc generates of a package that has a :copyfrom and a :batch query.
+type dbtx interface {
+	Exec(context.Context, string, ...any) (pgconn.CommandTag, error)
+	Query(context.Context, string, ...any) (pgx.Rows, error)
+	QueryRow(context.Context, string, ...any) pgx.Row
+	CopyFrom(ctx context.Context, tableName pgx.Identifier, columnNames []string, rowSrc pgx.CopyFromSource) (int64, error)
+	SendBatch(context.Context, *pgx.Batch) pgx.BatchResults
+}
+
+// TestTx_CopiesInTheTransaction commits rows with the key, and none without it.
+func TestTx_CopiesInTheTransaction(t *testing.T) {
+	t.Parallel()
+	ctx, pool := open(t)
+	require.NoError(t, authority.Migrate(ctx, pool))
+	_, err := pool.Exec(ctx, "CREATE TABLE things (id integer)")
+	require.NoError(t, err)
+	failed := errors.New("failed")
+	for key, wanted := range map[string]error{"fails": failed, "succeeds": nil} {
+		_, err := authority.New(pool).Once(ctx, claim(key), func(ctx context.Context, tx *authority.Tx) (authority.Outcome, error) {
+			var db dbtx = tx
+			db.SendBatch(ctx, queued("INSERT INTO things VALUES (1)"))
+			copied, err := db.CopyFrom(ctx, pgx.Identifier{"things"}, []string{"id"}, pgx.CopyFromRows([][]any{{2}, {3}}))
+			require.NoError(t, err)
+			require.EqualValues(t, 2, copied)
+			return authority.Done(authority.Answer{Status: 201}), wanted
+		})
+		require.ErrorIs(t, err, wanted)
+	}
+	var sum int
+	require.NoError(t, pool.QueryRow(ctx, "SELECT sum(id) FROM things").Scan(&sum))
+	require.Equal(t, 6, sum)
+}
+
+func queued(sql string) *pgx.Batch {
+	batch := &pgx.Batch{}
+	batch.Queue(sql)
+	return batch
 }
 
 func TestNew_RefusesNamesThatNeedQuotes(t *testing.T) {
