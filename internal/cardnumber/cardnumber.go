@@ -13,16 +13,23 @@ import (
 // 25,000 does.
 var uuidText = regexp.MustCompile(`(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// digitRun is digits in groups, with what people write between the groups.
-var digitRun = regexp.MustCompile(`[0-9]+(?:[\s\p{Zs}\p{Pd}]+[0-9]+)*`)
+// digitRun is digits in groups, with spaces and dashes between the groups.
+var digitRun = regexp.MustCompile(`[0-9]+(?:[\s-]+[0-9]+)*`)
+
+// markedRuns are groups of digits with the same mark between all of them.
+var markedRuns = map[string]*regexp.Regexp{
+	".": regexp.MustCompile(`[0-9]+(?:\.[0-9]+)+`), "/": regexp.MustCompile(`[0-9]+(?:/[0-9]+)+`), ",": regexp.MustCompile(`[0-9]+(?:,[0-9]+)+`),
+	":": regexp.MustCompile(`[0-9]+(?::[0-9]+)+`), "_": regexp.MustCompile(`[0-9]+(?:_[0-9]+)+`), "|": regexp.MustCompile(`[0-9]+(?:\|[0-9]+)+`),
+}
 
 // Contains says whether a text contains what must be taken for a card number: digits that
 // begin as those of a card scheme do, as many as the scheme has, at once or in groups as on a card,
-// with spaces or dashes between them, that pass the Luhn check.
+// with spaces, dashes or one mark (. / , : _ |) between them, that pass the Luhn check. Digits may be
+// those of any script, and invisible characters may stand between them.
 //
 // It is a guard against accidents, not against evasion, and must not catch what shops send every
-// day. So it ignores digits that touch a letter or an underscore, which are part of an identifier
-// (a token, a hash, a ULID), UUIDs, and numbers with a fraction, such as a random one. The issuer's
+// day. So it ignores digits that touch a Latin letter or an underscore, which are part of an
+// identifier (a token, a hash, a ULID), UUIDs, and numbers with a fraction, such as a random one. The issuer's
 // prefix excludes Unix times in milli-, micro- or nanoseconds, which begin with 1, dates, which
 // begin with 19 or 20, and 978… and 979… of ISBNs. What remains is one in ten of the bare numbers
 // with the prefix and length of a card.
@@ -34,10 +41,36 @@ func Contains(text string) bool {
 	if !hasManyDigits(text) {
 		return false
 	}
+	if isASCII(text) {
+		return containsPlain(text)
+	}
+	without, hidden := plain(text, -1)
+	if containsPlain(without) {
+		return true
+	}
+	if !hidden {
+		return false
+	}
+	spaced, _ := plain(text, ' ') // they may also be all that separates the groups
+	return containsPlain(spaced)
+}
+
+// containsPlain is [Contains] of a text in ASCII.
+func containsPlain(text string) bool {
 	text = uuidText.ReplaceAllString(text, "x")
 	for _, at := range digitRun.FindAllStringIndex(text, -1) {
-		if anyCardNumber(digitGroups(text, at[0], at[1])) {
+		if anyCardNumber(digitGroups(text, at[0], at[1]), 1) {
 			return true
+		}
+	}
+	for mark, run := range markedRuns {
+		if !strings.Contains(text, mark) {
+			continue
+		}
+		for _, at := range run.FindAllStringIndex(text, -1) {
+			if anyCardNumber(digitGroups(text, at[0], at[1]), 2) { // one group may be a fraction
+				return true
+			}
 		}
 	}
 	return false
@@ -48,13 +81,13 @@ func Contains(text string) bool {
 // look.
 func hasManyDigits(text string) bool {
 	digits := 0
-	for i := range len(text) {
-		switch c := text[i] | 0x20; { // in lower case
-		case isDigit(text[i]):
+	for _, c := range text {
+		switch {
+		case c >= '0' && c <= '9', c >= utf8.RuneSelf && unicode.IsNumber(c):
 			if digits++; digits == minCardDigits {
 				return true
 			}
-		case c >= 'a' && c <= 'z':
+		case c|0x20 >= 'a' && c|0x20 <= 'z':
 			digits = 0
 		}
 	}
@@ -65,10 +98,10 @@ func hasManyDigits(text string) bool {
 // one where it touches a letter or is part of a fraction.
 func digitGroups(text string, from, to int) []string {
 	groups := strings.FieldsFunc(text[from:to], func(r rune) bool { return r < '0' || r > '9' })
-	if before, _ := utf8.DecodeLastRuneInString(text[:from]); isWordRune(before) || isFraction(text, from-1) {
+	if from > 0 && (isWord(text[from-1]) || isFraction(text, from-1)) {
 		groups = groups[1:]
 	}
-	if after, _ := utf8.DecodeRuneInString(text[to:]); len(groups) > 0 && (isWordRune(after) || isFraction(text, to)) {
+	if to < len(text) && len(groups) > 0 && (isWord(text[to]) || isFraction(text, to)) {
 		groups = groups[:len(groups)-1]
 	}
 	return groups
@@ -88,11 +121,11 @@ var groupings = [][]int{
 // maxGroups is the length of the longest grouping.
 const maxGroups = 5
 
-// anyCardNumber looks at every stretch of consecutive groups: an expiry date or a security code may
-// stand beside the number.
-func anyCardNumber(groups []string) bool {
+// anyCardNumber looks at every stretch of so many consecutive groups or more: an expiry date or a
+// security code may stand beside the number.
+func anyCardNumber(groups []string, fewest int) bool {
 	for i := range groups {
-		for j := i + 1; j <= min(i+maxGroups, len(groups)); j++ {
+		for j := i + fewest; j <= min(i+maxGroups, len(groups)); j++ {
 			if isGrouped(groups[i:j]) && isCardNumber(strings.Join(groups[i:j], "")) {
 				return true
 			}
@@ -162,4 +195,4 @@ func passesLuhn(digits string) bool {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-func isWordRune(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) }
+func isWord(c byte) bool { return c == '_' || isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -65,6 +67,64 @@ func TestContains_IgnoresOrdinaryValues(t *testing.T) {
 		"4242-1732160732", "4242 1732160732", // or seconds
 	} {
 		require.False(t, Contains(text), text)
+	}
+}
+
+// TestContains_FindsThemInEveryScript has texts as people type them in other languages.
+func TestContains_FindsThemInEveryScript(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"卡號4242 4242 4242 4242", "カード番号4242424242424242です", "카드번호4242-4242-4242-4242입니다", "บัตร4242424242424242", "卡号：4242 4242 4242 4242，谢谢",
+		"карта4242424242424242", "بطاقة4242424242424242", "№4242424242424242", "nº4242424242424242",
+		"４２４２４２４２４２４２４２４２", "４２４２　４２４２　４２４２　４２４２", "４２４２－４２４２－４２４２－４２４２", "４２４２ー４２４２ー４２４２ー４２４２", "4242ｰ4242ｰ4242ｰ4242",
+		"4242−4242−4242−4242", "4242─4242─4242─4242", "4242‐4242‑4242—4242", "4242・4242・4242・4242", "4242·4242·4242·4242", "4242．4242．4242．4242",
+		"٤٢٤٢ ٤٢٤٢ ٤٢٤٢ ٤٢٤٢", "४२४२४२४२४२४२४२४२", "4\ufe0f\u20e32\ufe0f\u20e34\ufe0f\u20e32\ufe0f\u20e3424242424242", "⁴²⁴²⁴²⁴²⁴²⁴²⁴²⁴²", "①" + "\u00a0４２４２４２４２４２４２４２４２",
+		"4242.4242.4242.4242", "4242/4242/4242/4242", "4242,4242,4242,4242", "4242:4242:4242:4242", "4242_4242_4242_4242", "4242|4242|4242|4242", "3782.822463.10005",
+		"order 17\u200b4242424242424242", "order 17\u200b4242\u200b4242\u200b4242\u200b4242",
+	} {
+		require.True(t, Contains(text), text)
+	}
+	for _, text := range []string{
+		"订单号2026112812345678901", "注文2026年11月28日 03時45分10秒 123456", "電話 0912-345-678 / 02-2345-6789", "ＴＯＫ＿４２４２４２４２４２４２４２４２", "４２４２４２４２４２４２４２４２ａ",
+		"é4242424242424242", "４．２４２４２４２４２４２４２４２４２", "4242年4242月4242日4242", "4242.4242.4242.4243", "4242.4242/4242.4242", "192.168.100.100:65535", "tok_x_4242_4242_4242_4242",
+		"2026/11/28 03:45:10,123456", "12.345.678,90", "4,242,424,242,424,242", "東京都千代田区1-1-1 1000001 0312345678",
+	} {
+		require.False(t, Contains(text), text)
+	}
+}
+
+// each calls visit with every character of the tables.
+func each(visit func(rune), tables ...*unicode.RangeTable) {
+	for r := rune(utf8.RuneSelf); r <= unicode.MaxRune; r++ {
+		if unicode.In(r, tables...) {
+			visit(r)
+		}
+	}
+}
+
+func TestContains_ReadsEveryDigitSpaceAndDash(t *testing.T) {
+	t.Parallel()
+	digits := 0
+	each(func(r rune) {
+		digits++
+		require.Equal(t, rune('0'+(digits-1)%10), digitOf(r), "%U", r)
+	}, unicode.Nd)
+	require.Greater(t, digits, 600)
+	between := func(r rune) {
+		require.True(t, Contains(strings.Join([]string{"4242", "4242", "4242", "4242"}, string(r))), "%U", r)
+	}
+	each(between, unicode.Zs, unicode.Zl, unicode.Zp, unicode.Pd)
+	each(between, hidden...)
+	each(func(r rune) {
+		require.True(t, unicode.IsDigit(r) || Contains(string(r)+"4242424242424242"+string(r)), "%U", r)
+	}, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo, unicode.Thai)
+}
+
+// TestContains_AllocatesNothingForOrdinaryTexts: it looks at every string of every request. No other
+// test runs meanwhile, whose allocations would be counted.
+func TestContains_AllocatesNothingForOrdinaryTexts(t *testing.T) { //nolint:paralleltest // see above
+	for _, text := range []string{"Ada Lovelace", "4200", "/v1/orders/019aa4c2-7f5e-7abc-8def-0123456789ab", "王小明, 臺北市信義路５段７號", "2026-11-28"} {
+		require.Zero(t, testing.AllocsPerRun(100, func() { Contains(text) }), text)
 	}
 }
 

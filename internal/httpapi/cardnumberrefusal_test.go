@@ -2,17 +2,24 @@ package httpapi_test
 
 import (
 	"fmt"
-	"net/http"
+	"log/slog"
+	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/oncepay/oncepay/internal/httpapi"
 )
 
 // TestCardNumber_IsRefusedWhereverItWouldBeStoredOrLogged treats key, path, query and body alike.
 func TestCardNumber_IsRefusedWhereverItWouldBeStoredOrLogged(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	const number = "4242424242424242"
+	logs := &logLines{}
+	s := setup(t, func(c *httpapi.Config) {
+		c.Logger = slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	const number, wide = "4242424242424242", "４２４２４２４２４２４２４２４２"
 	body := orderOf(s.customer().ID, "tee-black", 1)
 	before := s.footprint()
 	for name, r := range map[string]request{
@@ -20,13 +27,23 @@ func TestCardNumber_IsRefusedWhereverItWouldBeStoredOrLogged(t *testing.T) {
 		"quoted key":  {method: "POST", path: "/v1/orders", key: `"4242 4242 4242 4242"`, body: body},
 		"look-up":     {method: "GET", path: "/v1/idempotency-keys/" + number},
 		"path":        {method: "GET", path: "/v1/products/" + number},
+		"wide path":   {method: "GET", path: "/v1/products/" + url.PathEscape("卡號"+wide)},
+		"no route":    {method: "GET", path: "/v2/" + url.PathEscape("卡號"+number)},
 		"query":       {method: "GET", path: "/v1/products?note=" + number},
 		"query, name": {method: "GET", path: "/v1/products?" + number},
 		"body":        {method: "POST", path: "/v1/customers", key: newKey(), body: `{"name":"` + number + `","email":"a@example.com"}`},
+		"wide body":   {method: "POST", path: "/v1/customers", key: newKey(), body: `{"name":"卡號` + wide + `","email":"a@example.com"}`},
+		"hidden":      {method: "POST", path: "/v1/customers", key: newKey(), body: `{"name":"4242\u200b4242\u200b4242\u200b4242","email":"a@example.com"}`},
 	} {
 		answer := s.do(r)
-		require.Equal(t, http.StatusBadRequest, answer.status, name)
-		answer.problem(400, "card_number_refused")
+		if name != "no route" {
+			answer.problem(400, "card_number_refused")
+		}
+		logged := logs.of(answer.header.Get("X-Request-ID"))
+		require.Contains(t, logged, `"http_request"`, name)
+		for _, digits := range []string{"4242", "４２４２", "%34", "%EF%BC%94"} {
+			require.NotContains(t, strings.ToUpper(logged), digits, name)
+		}
 	}
 	require.Equal(t, before, s.footprint())
 }

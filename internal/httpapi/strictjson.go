@@ -83,12 +83,29 @@ func checkToken(token jsontext.Token, d *jsontext.Decoder, excluded []string) er
 	switch {
 	case cardnumber.Contains(text) && !isExcluded(d, excluded):
 		return errCardNumber
-	case kind == '"' && strings.ContainsRune(text, 0):
-		return invalidRequest("%s must not contain the character U+0000.", pathOf(d.StackPointer()))
+	case kind == '"':
+		return checkCharacters(text, d, excluded)
 	case kind == '0':
 		return checkNumber(text, d)
 	}
 	return nil
+}
+
+// checkCharacters refuses what could show a name, in a mail or on a page, as another one. PostgreSQL
+// stores no U+0000.
+func checkCharacters(text string, d *jsontext.Decoder, excluded []string) error {
+	for _, r := range text {
+		if r == 0 || isUnseen(r) && !isExcluded(d, excluded) {
+			return invalidRequest("%s must not contain the character %U.", pathOf(d.StackPointer()), r)
+		}
+	}
+	return nil
+}
+
+// isUnseen reports whether a character ends a line, changes the direction of a text, or is for
+// terminals.
+func isUnseen(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
 
 // isExcluded reports whether the decoder has just read the value of an excluded member.

@@ -22,8 +22,8 @@ var texts = map[string]struct{ subject, body string }{
 func (s *Server) message(m Mail) *gomail.Msg {
 	text := texts[m.Event]
 	name := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' ' // a name adds no lines to the text
+		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) {
+			return ' ' // a name adds no lines to the text, and turns none around
 		}
 		return r
 	}, m.Name)

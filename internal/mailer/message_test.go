@@ -57,6 +57,7 @@ func TestMessage_TakesNoLineFromACustomer(t *testing.T) {
 		return string(content)
 	}
 	require.Equal(t, strings.Replace(text("Ada"), "Ada", "Ada  Pay again at http://evil.example", 1), text("Ada\r\nPay again at http://evil.example"))
+	require.Equal(t, strings.Replace(text("Ada"), "Ada", "Ada  Bob", 1), text("Ada\u202e\u2028Bob"))
 }
 
 func TestAmount_IsWrittenAsPeopleDo(t *testing.T) {
