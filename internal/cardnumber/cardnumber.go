@@ -22,17 +22,17 @@ var markedRuns = map[string]*regexp.Regexp{
 	":": regexp.MustCompile(`[0-9]+(?::[0-9]+)+`), "_": regexp.MustCompile(`[0-9]+(?:_[0-9]+)+`), "|": regexp.MustCompile(`[0-9]+(?:\|[0-9]+)+`),
 }
 
-// Contains says whether a text contains what must be taken for a card number: digits that
-// begin as those of a card scheme do, as many as the scheme has, at once or in groups as on a card,
-// with spaces, dashes or one mark (. / , : _ |) between them, that pass the Luhn check. Digits may be
+// Contains says whether a text contains what must be taken for a card number: digits that begin as
+// those of a card scheme do, as many as the scheme has, at once or in groups as on a card, with
+// spaces, dashes or one mark (. / , : _ |) between them, that pass the Luhn check. Digits may be
 // those of any script, and invisible characters may stand between them.
 //
 // It is a guard against accidents, not against evasion, and must not catch what shops send every
 // day. So it ignores digits that touch a Latin letter or an underscore, which are part of an
-// identifier (a token, a hash, a ULID), UUIDs, and numbers with a fraction, such as a random one. The issuer's
-// prefix excludes Unix times in milli-, micro- or nanoseconds, which begin with 1, dates, which
-// begin with 19 or 20, and 978… and 979… of ISBNs. What remains is one in ten of the bare numbers
-// with the prefix and length of a card.
+// identifier (a token, a hash, a ULID), UUIDs, and numbers with a fraction, such as a random one.
+// The issuer's prefix excludes Unix times in milli-, micro- or nanoseconds, which begin with 1,
+// dates, which begin with 19 or 20, and 978… and 979… of ISBNs. What remains is one in ten of the
+// bare numbers with the prefix and length of a card.
 //
 // It looks at the strings, names and whole numbers of bodies, at the idempotency key, and at paths
 // and queries. It never looks at fields that the fingerprint excludes: those may change between a

@@ -120,8 +120,8 @@ func TestContains_ReadsEveryDigitSpaceAndDash(t *testing.T) {
 	}, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo, unicode.Thai)
 }
 
-// TestContains_AllocatesNothingForOrdinaryTexts: it looks at every string of every request. No other
-// test runs meanwhile, whose allocations would be counted.
+// TestContains_AllocatesNothingForOrdinaryTexts: it looks at every string of every request. No
+// other test runs meanwhile, whose allocations would be counted.
 func TestContains_AllocatesNothingForOrdinaryTexts(t *testing.T) { //nolint:paralleltest // see above
 	for _, text := range []string{"Ada Lovelace", "4200", "/v1/orders/019aa4c2-7f5e-7abc-8def-0123456789ab", "王小明, 臺北市信義路５段７號", "2026-11-28"} {
 		require.Zero(t, testing.AllocsPerRun(100, func() { Contains(text) }), text)

@@ -73,8 +73,8 @@ func digitOf(r rune) rune {
 	return between
 }
 
-// compatible is the ASCII character that a sign is a form of, such as a raised 2 or a wide full stop
-// (Unicode Standard Annex 15, NFKC).
+// compatible is the ASCII character that a sign is a form of, such as a raised 2 or a wide full
+// stop (Unicode Standard Annex 15, NFKC).
 func compatible(r rune) rune {
 	if form := norm.NFKC.String(string(r)); len(form) == 1 {
 		return rune(form[0])

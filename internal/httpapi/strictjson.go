@@ -91,8 +91,8 @@ func checkToken(token jsontext.Token, d *jsontext.Decoder, excluded []string) er
 	return nil
 }
 
-// checkCharacters refuses what could show a name, in a mail or on a page, as another one. PostgreSQL
-// stores no U+0000.
+// checkCharacters refuses what could show a name, in a mail or on a page, as another one.
+// PostgreSQL stores no U+0000.
 func checkCharacters(text string, d *jsontext.Decoder, excluded []string) error {
 	for _, r := range text {
 		if r == 0 || isUnseen(r) && !isExcluded(d, excluded) {
