@@ -81,11 +81,11 @@ func (c *call) start(ctx context.Context) (context.Context, context.CancelCauseF
 	return context.WithValue(ctx, claimKey{}, c.claim), cancel
 }
 
-// keeps reports whether an answer is kept. One that is not final has no status. Without the lease
-// none is: a paused store may execute the acquire and the write minutes later, and then the record
-// would outlive the promise. The authority has the answer.
-func (c *call) keeps(status Status) bool {
-	return status != "" && !c.claim.Bypassed && !c.claim.released.Load() && c.keepFor() > 0
+// keeps reports whether an answer is kept. Without the lease none is: a paused store may execute the
+// acquire and the write minutes later, and then the record would outlive the promise. The authority
+// has the answer.
+func (c *call) keeps(fate Fate) bool {
+	return fate == FateKept && !c.claim.Bypassed && c.keepFor() > 0
 }
 
 // keepFor is how long the answer is kept from now on. The record ends up to one lease before
@@ -99,15 +99,20 @@ func (c *call) keepFor() time.Duration {
 	return promised - time.Since(c.began) - min(c.policy.Lease, c.policy.TTL/2)
 }
 
-// finish completes or releases the record. If that fails the client still gets the answer,
-// because an authority below may have committed it.
-func (c *call) finish(ctx context.Context, status Status, response Response) {
+// finish completes or releases the record, or leaves it in progress. If that fails the client still
+// gets the answer, because an authority below may have committed it.
+func (c *call) finish(ctx context.Context, fate Fate, response Response) {
 	c.finished = true
 	step := c.holder.release
-	if c.keeps(status) {
+	switch {
+	case c.keeps(fate):
 		done := c.holder.pending
-		done.Status, done.Response, done.TraceParent = status, response, c.claim.origin()
+		done.Status, done.Response, done.TraceParent = statusOf(response.StatusCode), response, c.claim.origin()
 		step = func(ctx context.Context) error { return c.holder.store.Complete(ctx, done, c.keepFor()) }
+	case fate == FateUnknown && !c.claim.Bypassed:
+		step = func(ctx context.Context) error {
+			return c.holder.store.Extend(ctx, c.holder.pending, c.policy.UnknownFor)
+		}
 	}
 	lost, err := c.holder.end(ctx, step)
 	if lost != nil || err != nil {
@@ -124,16 +129,6 @@ func (c *call) recordFailure(ctx context.Context, lost, err error) {
 	}
 	c.holder.log.WarnContext(ctx, "idempotency: record not finished", "scope", c.claim.Scope, "key", c.claim.Key,
 		"result", c.check.Result, "error", c.check.Err)
-}
-
-// abandon releases the key if the work panicked, or ended its goroutine. It reports whether it did
-// one of them.
-func (c *call) abandon(ctx context.Context) bool {
-	if !c.returned && !c.finished {
-		c.claim.Release()
-		c.finish(ctx, "", Response{})
-	}
-	return !c.returned
 }
 
 // conclude completes the check of a call without work.

@@ -68,7 +68,7 @@ func TestAnswer_IsWhatNetHTTPSends(t *testing.T) {
 		"encoded":      func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Encoding", "br"); write(w, "x") },
 		"a length":     func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "3"); write(w, "abc") },
 		"a redirect":   func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusSeeOther) },
-		"an error":     func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) },
+		"an error":     func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusPaymentRequired) },
 		"many writes": func(w http.ResponseWriter, _ *http.Request) {
 			for range 1000 {
 				write(w, "0123456789")

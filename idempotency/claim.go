@@ -23,9 +23,10 @@ type Claim struct {
 	// [WithTraceParent].
 	TraceParent string
 
-	released, replayed atomic.Bool
-	original           atomic.Pointer[string]        // the TraceParent of what is replayed
-	keepFor            atomic.Pointer[time.Duration] // nil: as long as the TTL says
+	fate                atomic.Int32 // a Fate
+	replayed, operating atomic.Bool
+	original            atomic.Pointer[string]        // the TraceParent of what is replayed
+	keepFor             atomic.Pointer[time.Duration] // nil: as long as the TTL says
 }
 
 type claimKey struct{}
@@ -39,8 +40,38 @@ func ClaimFrom(ctx context.Context) *Claim {
 
 // Release says that this answer must not be kept, whatever its status: the client may correct
 // its request, or try it again, with the same key. It has no effect once the response has
-// passed the limit of [WithMaxResponse].
-func (c *Claim) Release() { c.released.Store(true) }
+// passed the limit of [WithMaxResponse]. Of Release, [Claim.Keep] and [Claim.Unknown] the last call
+// counts.
+func (c *Claim) Release() { c.decide(FateReleased) }
+
+// Keep says that this answer is kept, whatever the policy says of its status, because an authority
+// keeps it or the handler found what it says. It has no effect on a status that is not from 200 to
+// 499, nor on an error that [Do] gets.
+func (c *Claim) Keep() { c.decide(FateKept) }
+
+// Unknown says that nobody knows whether the request has had its effect, or still will: the key
+// stays in progress for [Policy].UnknownFor.
+func (c *Claim) Unknown() { c.decide(FateUnknown) }
+
+// Fate is what the last call of [Claim.Release], [Claim.Keep] or [Claim.Unknown] said.
+func (c *Claim) Fate() Fate { return Fate(c.fate.Load()) }
+
+func (c *Claim) decide(fate Fate) { c.fate.Store(int32(fate)) }
+
+// Operate runs the one operation that an authority commits under this claim, and returns its error.
+// A second one would have the same key, and get the first one's answer: it returns
+// [ErrSecondOperation] instead. After an error Operate may be called again.
+func (c *Claim) Operate(operation func() error) error {
+	if !c.operating.CompareAndSwap(false, true) {
+		return ErrSecondOperation
+	}
+	err := operation()
+	c.operating.Store(err == nil)
+	return err
+}
+
+// isOf reports whether the claim, which may be nil, is of this key.
+func (c *Claim) isOf(scope, key string) bool { return c != nil && c.Scope == scope && c.Key == key }
 
 // Replayed says that the authority had kept this answer. It is sent with X-Idempotent-Replay:
 // true, put back into the store, and counts as a replay. Call it before writing the response,

@@ -73,13 +73,15 @@ func runWork[T any](ctx context.Context, keys *Keys, c *call, work func(context.
 	ctx, cancel := c.start(ctx)
 	defer cancel(nil)
 	defer func() {
-		c.abandon(ctx)
+		if !c.returned {
+			c.finish(ctx, c.fateOf(0, nil), Response{})
+		}
 		keys.observe(ctx, c.concludeWork())
 	}()
 	result, err = perform(ctx, c, work)
 	c.returned = true
-	status, response := responseOf(result, err)
-	c.finish(ctx, status, c.limited(response))
+	response := responseOf(result, err)
+	c.finish(ctx, c.fateOf(response.StatusCode, nil), c.limited(response))
 	if err != nil && c.check.Err != nil {
 		err = errors.Join(err, c.check.Err)
 	}
@@ -91,18 +93,18 @@ func perform[T any](ctx context.Context, c *call, work func(context.Context) (T,
 	return work(ctx)
 }
 
-// responseOf returns what is kept, in the form of an answer over HTTP, and with which status. An
-// error that is not final has none.
-func responseOf(result any, err error) (Status, Response) {
+// responseOf returns what is kept, in the form of an answer over HTTP. An error that is not final has
+// no status.
+func responseOf(result any, err error) Response {
 	var final *FinalError
 	switch {
 	case errors.As(err, &final):
-		return StatusFailed, Response{StatusCode: http.StatusUnprocessableEntity, Body: []byte(final.Message)}
+		return Response{StatusCode: http.StatusUnprocessableEntity, Body: []byte(final.Message)}
 	case err != nil:
-		return "", Response{}
+		return Response{}
 	}
 	body, err := json.Marshal(result)
-	return StatusCompleted, Response{StatusCode: http.StatusOK, Body: body, BodyOmitted: err != nil}
+	return Response{StatusCode: http.StatusOK, Body: body, BodyOmitted: err != nil}
 }
 
 // keptResult returns from the record that is there.

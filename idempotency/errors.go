@@ -25,6 +25,9 @@ var (
 	// ErrCorrupt says that the bytes under the key are not a record. The middleware treats
 	// that key as unavailable, unless it can be repaired, see [Policy].Authority.
 	ErrCorrupt = errors.New("idempotency: not a record")
+	// ErrSecondOperation is of [Claim.Operate], and not of a Store.
+	ErrSecondOperation = errors.New("idempotency: one claim is for one operation: another one under it was executed, or is running. " +
+		"Send each part of a batch through the middleware with a key of its own")
 )
 
 // Errors to compare an [Error] with by errors.Is, which looks at the code alone.

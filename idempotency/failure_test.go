@@ -185,8 +185,10 @@ func TestPanic_ReleasesTheKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, _ *http.Request) {
-				w.WriteHeader(http.StatusCreated)
-				write(w, "half of")
+				if name == "an error" {
+					w.WriteHeader(http.StatusInternalServerError)
+					write(w, "half of")
+				}
 				panic(value)
 			})
 			for range 2 {

@@ -17,7 +17,7 @@ type Keys struct {
 	// scope. It is required; see also [Keys.In].
 	Scope string
 	// Policy has the same meaning as for handlers, with one difference: without a Deadline, work
-	// may take as long as it likes. Required, MaxWait and Headers have no effect.
+	// may take as long as it likes. Required, MaxWait, Headers and Fate have no effect.
 	Policy Policy
 	// Detached has work go on when the context of Do ends, until Policy.Deadline, or for
 	// [DefaultDeadline]: its result is kept for a caller that comes back. Waiting ends with the
@@ -74,6 +74,7 @@ func (k *Keys) begin(ctx context.Context, key string, request any) (*call, error
 		return nil, fmt.Errorf("idempotency: %w", context.Cause(ctx))
 	}
 	c := &call{policy: k.Policy.withDefaults(), began: time.Now(), check: Check{Key: key, Scope: k.Scope}}
+	c.policy.Fate = nil
 	if err := keyName("The key").check(key); err != nil {
 		return nil, k.refuse(ctx, c, ResultMalformed, err)
 	}

@@ -3,6 +3,7 @@ package idempotency
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 )
@@ -75,13 +76,20 @@ func (m *Middleware) Wait() { m.background.wait() }
 // Waiting returns how many requests are waiting for another attempt with their key.
 func (m *Middleware) Waiting() int { return len(m.waitSlots) }
 
-// Handler wraps next. A request that already has a claim, from a middleware further out,
-// passes through.
+// Handler wraps next. A request within another one's handler, whose context it has, gets a claim of
+// its own if its key or scope is another one. With the same key, or without one, it passes through:
+// it is a part of the request around it.
+//
+// Handler panics if next is an [http.TimeoutHandler]: use [Policy].Deadline.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
+	if reflect.TypeOf(next) == reflect.TypeOf(http.TimeoutHandler(nil, 0, "")) {
+		panic("idempotency: an http.TimeoutHandler inside of Middleware.Handler answers 503 while its handler goes on, " +
+			"and a retry would then run beside it. Use Policy.Deadline instead")
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked := inUpperCase(r)
 		policy := m.policyFor(asked)
-		if policy == nil || asked.Method == http.MethodOptions || ClaimFrom(r.Context()) != nil {
+		if policy == nil || asked.Method == http.MethodOptions {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -107,6 +115,10 @@ func (m *Middleware) receive(w http.ResponseWriter, r *http.Request, policy Poli
 	x := &exchange{Middleware: m, w: w, r: r, call: call{policy: policy, began: time.Now()}}
 	name := m.keyName(policy)
 	key, present, problem := name.parse(r.Header)
+	if around := ClaimFrom(r.Context()); around != nil && (!present && policy.KeyFrom == nil || around.isOf(m.scope(r), key)) {
+		next.ServeHTTP(w, r)
+		return
+	}
 	if present && problem == nil && m.keyRule != nil {
 		if broken := m.keyRule(r, key); broken != nil {
 			m.rejectAs(ResultMalformed, w, r, func(w http.ResponseWriter, r *http.Request) { m.writeError(w, r, broken) })
@@ -127,6 +139,10 @@ func (m *Middleware) receive(w http.ResponseWriter, r *http.Request, policy Poli
 	}
 	if result, problem := x.identify(name, key); problem != nil {
 		x.reject(result, problem)
+		return
+	}
+	if ClaimFrom(r.Context()).isOf(x.claim.Scope, x.claim.Key) { // with a key from content
+		next.ServeHTTP(w, r)
 		return
 	}
 	x.serve(next)

@@ -68,8 +68,8 @@ func TestOutcome_DecidesWhatIsKept(t *testing.T) {
 		{200, idempotency.StatusCompleted}, {201, idempotency.StatusCompleted}, {202, idempotency.StatusCompleted},
 		{204, idempotency.StatusCompleted}, {299, idempotency.StatusCompleted}, {302, idempotency.StatusCompleted},
 		{304, idempotency.StatusCompleted}, {400, idempotency.StatusFailed}, {402, idempotency.StatusFailed},
-		{404, idempotency.StatusFailed}, {409, idempotency.StatusFailed}, {422, idempotency.StatusFailed}, {499, idempotency.StatusFailed},
-		{408, ""}, {425, ""}, {429, ""}, {500, ""}, {502, ""}, {503, ""}, {504, ""}, {599, ""}, {600, ""},
+		{409, idempotency.StatusFailed}, {422, idempotency.StatusFailed}, {499, idempotency.StatusFailed},
+		{408, ""}, {425, ""}, {429, ""}, {307, ""}, {308, ""}, {401, ""}, {403, ""}, {404, ""}, {405, ""}, {415, ""}, {500, ""}, {502, ""}, {503, ""}, {504, ""}, {599, ""}, {600, ""},
 	} {
 		t.Run(strconv.Itoa(tt.code), func(t *testing.T) {
 			t.Parallel()

@@ -43,6 +43,13 @@ type Policy struct {
 	// [FailOpen] needs it, which implies it. A damaged record is then replaced, if the store is a
 	// [Repairer], and the authority decides. Without an authority the key stays unavailable.
 	Authority bool
+	// Fate decides what becomes of the key after an answer, by status and header. nil, and
+	// [FateByDefault], stand for the table of this package. It has no effect on [Do].
+	Fate func(status int, header http.Header) Fate
+	// UnknownFor is how long a key stays in progress after an answer with [FateUnknown], or after
+	// its process died: longer than an upstream may take. Default: the Lease. A shorter Lease is
+	// raised to it.
+	UnknownFor time.Duration
 	// Wait is how long a request waits if another attempt holds its key. When that one ends,
 	// the request gets its answer, or its turn. After Wait it gets a 409; if Wait is 0, at
 	// once. See [WithMaxWaiters].
@@ -93,6 +100,10 @@ func (p Policy) withDefaults() Policy {
 	if p.Deadline <= 0 {
 		p.Deadline = DefaultDeadline
 	}
+	if p.UnknownFor <= 0 {
+		p.UnknownFor = p.Lease
+	}
+	p.Lease = max(p.Lease, p.UnknownFor)
 	return p
 }
 

@@ -43,16 +43,17 @@ func (x *exchange) handle(next http.Handler, r *http.Request) {
 // empty 200. Nor has one that wrote another number of bytes than it had declared.
 func (x *exchange) respond(ctx context.Context) {
 	if x.out.code == 0 && ctx.Err() != nil {
-		x.claim.Release()
-		x.write(x.out, noAnswer(context.Cause(ctx)))
+		e := noAnswer(context.Cause(ctx))
+		x.claim.decide(x.fateOf(e.Status, x.out.Header()))
+		x.write(x.out, e)
 	}
 	x.out.WriteHeader(http.StatusOK) // unless the handler has
 	if !x.out.isWhole(x.r.Method) {
-		panic(http.ErrAbortHandler) // as net/http breaks the connection off; the key is released
+		panic(http.ErrAbortHandler) // as net/http breaks the connection off; see fateOfPart
 	}
 	x.returned = true
 	if !x.finished {
-		x.finish(x.r.Context(), statusOf(x.out.code), x.out.response())
+		x.finish(x.r.Context(), x.fateOf(x.out.code, x.out.header), x.out.response())
 	}
 	x.observe(x.r, x.concludeWork())
 	if !x.out.streaming {
@@ -60,18 +61,22 @@ func (x *exchange) respond(ctx context.Context) {
 	}
 }
 
-// overflow finishes the record of an answer that is final but too large. One that is not
-// final still holds the key until the handler returns.
+// overflow finishes the record of an answer that is kept but too large. Another one still holds the
+// key until the handler returns.
 func (x *exchange) overflow() {
-	if status := statusOf(x.out.code); x.keeps(status) {
-		x.finish(x.r.Context(), status, x.out.withoutBody())
+	if fate := x.fateOf(x.out.code, x.out.header); x.keeps(fate) {
+		x.finish(x.r.Context(), fate, x.out.withoutBody())
 	}
 }
 
-// giveUp runs when the handler panicked, or ended its goroutine: the key is released, and the
-// panic goes on with its own stack.
+// giveUp runs when the handler panicked, or ended its goroutine: the record is ended, and the panic
+// goes on with its own stack.
 func (x *exchange) giveUp() {
-	if x.abandon(x.r.Context()) {
-		x.observe(x.r, x.concludeWork())
+	if x.returned {
+		return
 	}
+	if !x.finished {
+		x.finish(x.r.Context(), x.fateOfPart(), Response{})
+	}
+	x.observe(x.r, x.concludeWork())
 }

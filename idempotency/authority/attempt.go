@@ -48,7 +48,17 @@ type Resume func(ctx context.Context, tx *Tx)
 // takes the next attempt of what it began. Without an attempt, the result is the answer.
 //
 // resume may be nil, if the rows of the operation have no number of the attempt of their own.
-func (k *Keys) Begin(ctx context.Context, claim Claim, run Run, resume Resume) (*Attempt, Result, error) {
+//
+// As with [Keys.Once], a claim is for one operation.
+func (k *Keys) Begin(ctx context.Context, claim Claim, run Run, resume Resume) (attempt *Attempt, result Result, err error) {
+	err = claim.operate(ctx, func() (err error) {
+		attempt, result, err = k.beginOperation(ctx, claim, run, resume)
+		return err
+	})
+	return attempt, result, err
+}
+
+func (k *Keys) beginOperation(ctx context.Context, claim Claim, run Run, resume Resume) (*Attempt, Result, error) {
 	if claim.Key == "" {
 		return nil, Result{}, ErrNoKey
 	}

@@ -1,6 +1,8 @@
 package authority
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,6 +29,19 @@ type Claim struct {
 	// without a key it is asked once the transaction has begun, and before it commits, because
 	// nothing else stops an older copy of the request. nil: never.
 	IsAbandoned func() bool
+}
+
+// operate runs an operation under the claim that the request or work of ctx holds, if it is of this key.
+func (c Claim) operate(ctx context.Context, operation func() error) error {
+	held := idempotency.ClaimFrom(ctx)
+	if held == nil || held.Scope != c.Scope || held.Key != c.Key {
+		return operation()
+	}
+	err := held.Operate(operation)
+	if errors.Is(err, idempotency.ErrSecondOperation) {
+		return fmt.Errorf("%w: %w", errMistake, err)
+	}
+	return err
 }
 
 // claiming keeps an outcome with the claim itself.

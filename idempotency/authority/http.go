@@ -76,6 +76,9 @@ func (k *Keys) serve(w http.ResponseWriter, r *http.Request, operation string, e
 	case result.Replayed:
 		held.ReplayedFrom(result.TraceParent)
 		held.KeepFor(result.KeptFor)
+		held.Keep()
+	default:
+		held.Keep() // also a 404: what the authority keeps, the store keeps
 	}
 	if err != nil {
 		k.fail(w, r, operation, problemOf(err))

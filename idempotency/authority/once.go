@@ -18,7 +18,18 @@ type Run func(ctx context.Context, tx *Tx) (Outcome, error)
 //
 // An error that wraps [idempotency.ErrUnavailable] may leave the request executed: a retry with
 // the same key finds out.
-func (k *Keys) Once(ctx context.Context, claim Claim, run Run) (Result, error) {
+//
+// The [idempotency.Claim] that ctx has of the same key is for one operation: after one that had no
+// error, and beside one, Once returns [idempotency.ErrSecondOperation].
+func (k *Keys) Once(ctx context.Context, claim Claim, run Run) (result Result, err error) {
+	err = claim.operate(ctx, func() (err error) {
+		result, err = k.once(ctx, claim, run)
+		return err
+	})
+	return result, err
+}
+
+func (k *Keys) once(ctx context.Context, claim Claim, run Run) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
 	defer cancel()
 	tx, err := k.beginClaim(ctx, claim)

@@ -52,11 +52,19 @@ type Provider struct {
 // Operate executes an operation at a provider at most once under its key. begin commits what is
 // begun, the provider is asked outside of any transaction, and the last transaction settles. A
 // retry goes on where an earlier attempt stopped. After [ErrUnknown], so does [Keys.Resume].
-func (k *Keys) Operate(ctx context.Context, claim Claim, begin Run, p Provider) (Result, error) {
+func (k *Keys) Operate(ctx context.Context, claim Claim, begin Run, p Provider) (result Result, err error) {
+	err = claim.operate(ctx, func() (err error) {
+		result, err = k.operate(ctx, claim, begin, p)
+		return err
+	})
+	return result, err
+}
+
+func (k *Keys) operate(ctx context.Context, claim Claim, begin Run, p Provider) (Result, error) {
 	if p.Ask == nil {
 		return Result{}, errNoAsk
 	}
-	attempt, result, err := k.Begin(ctx, claim, begin, nil)
+	attempt, result, err := k.beginOperation(ctx, claim, begin, nil)
 	if err != nil || attempt == nil {
 		return result, err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // do runs the handler under the key, or answers without it.
-func do(ctx context.Context, keys *idempotency.Keys, key string, content []byte, handler func(context.Context) (any, error)) (any, error) {
+func (i *Interceptor) do(ctx context.Context, keys *idempotency.Keys, key string, content []byte, handler func(context.Context) (any, error)) (any, error) {
 	var response any
 	var failure error
 	ran := false
@@ -21,10 +21,16 @@ func do(ctx context.Context, keys *idempotency.Keys, key string, content []byte,
 		ran = true
 		response, failure = handler(ctx)
 		failure = asStatus(ctx, failure)
-		if !isFinal(status.Code(failure)) {
-			return nil, failure // releases the key
+		claim := idempotency.ClaimFrom(ctx)
+		switch i.fateOf(status.Code(failure), claim) {
+		case idempotency.FateKept:
+			return &answer{response: response, failure: failure}, nil
+		case idempotency.FateUnknown:
+			claim.Unknown()
+		default:
+			claim.Release()
 		}
-		return &answer{response: response, failure: failure}, nil
+		return nil, failure
 	})
 	if *result == idempotency.ResultReplay {
 		_ = grpc.SetHeader(ctx, metadata.Pairs(MetadataReplay, "true")) // the client may be gone

@@ -34,10 +34,13 @@ type Interceptor struct {
 	Scope func(context.Context) string
 	// PolicyFor returns the policy of a method, such as "/shop.v1.Shop/PlaceOrder". A call whose
 	// policy is nil passes through. It is required. ExcludedFields are paths of fields, with names
-	// as in the .proto file; a list, a map and an Any are no step. Header, Headers, KeyFrom and
-	// MaxWait of a policy have no meaning here: a call is refused with Internal if the policy has
+	// as in the .proto file; a list, a map and an Any are no step. Header, Headers, KeyFrom, MaxWait
+	// and Fate of a policy have no meaning here: a call is refused with Internal if the policy has
 	// one of them.
 	PolicyFor func(fullMethod string) *idempotency.Policy
+	// Fate, if set, decides what becomes of the key after an answer. [idempotency.FateByDefault]
+	// stands for the table of this package.
+	Fate func(codes.Code) idempotency.Fate
 	// Observe, TraceParent and Log are those of [idempotency.Keys].
 	Observe     func(context.Context, idempotency.Check)
 	TraceParent func(context.Context) string
@@ -50,14 +53,18 @@ type Interceptor struct {
 // Unary is a [grpc.UnaryServerInterceptor].
 func (i *Interceptor) Unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	policy := i.PolicyFor(info.FullMethod)
-	if policy == nil || idempotency.ClaimFrom(ctx) != nil {
+	if policy == nil {
 		return handler(ctx, request)
 	}
 	key, present, refusal := keyOf(ctx, policy.Required)
-	if refusal == nil && !present {
+	around := idempotency.ClaimFrom(ctx)
+	if !present && (refusal == nil || around != nil) {
 		return handler(ctx, request)
 	}
 	scope := i.Scope(ctx)
+	if around != nil && around.Scope == scope && around.Key == key { // a part of the call around it
+		return handler(ctx, request)
+	}
 	if refusal != nil {
 		i.observeRefused(ctx, scope, key, present)
 		return nil, refuse(ctx, refusal)
@@ -68,8 +75,8 @@ func (i *Interceptor) Unary(ctx context.Context, request any, info *grpc.UnarySe
 		return nil, status.Error(codes.Unauthenticated, "The caller of this method must be known.")
 	case !isProto:
 		return nil, i.unsupported(ctx, info.FullMethod, "a request that is no proto.Message")
-	case policy.Header != "" || len(policy.Headers) > 0 || policy.KeyFrom != nil || policy.MaxWait != 0:
-		return nil, i.unsupported(ctx, info.FullMethod, "a policy with Header, Headers, KeyFrom or MaxWait")
+	case policy.Header != "" || len(policy.Headers) > 0 || policy.KeyFrom != nil || policy.MaxWait != 0 || policy.Fate != nil:
+		return nil, i.unsupported(ctx, info.FullMethod, "a policy with Header, Headers, KeyFrom, MaxWait or Fate")
 	}
 	content, err := contentOf(info.FullMethod, message, policy.ExcludedFields)
 	if err != nil {
@@ -77,7 +84,7 @@ func (i *Interceptor) Unary(ctx context.Context, request any, info *grpc.UnarySe
 	}
 	keys := i.shared().In(scope)
 	keys.Policy = *policy
-	return do(ctx, keys, key, content, func(ctx context.Context) (any, error) { return handler(ctx, request) })
+	return i.do(ctx, keys, key, content, func(ctx context.Context) (any, error) { return handler(ctx, request) })
 }
 
 // Stream is a [grpc.StreamServerInterceptor]. It refuses a stream with a key, or without a required

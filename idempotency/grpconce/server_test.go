@@ -3,6 +3,7 @@ package grpconce_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -90,8 +91,7 @@ func TestUnary_ReplaysFieldsItDoesNotKnow(t *testing.T) {
 func TestUnary_KeepsByTheStatus(t *testing.T) {
 	t.Parallel()
 	kept := map[codes.Code]bool{
-		codes.InvalidArgument: true, codes.NotFound: true, codes.AlreadyExists: true, codes.PermissionDenied: true,
-		codes.Unauthenticated: true, codes.FailedPrecondition: true, codes.OutOfRange: true,
+		codes.InvalidArgument: true, codes.AlreadyExists: true, codes.FailedPrecondition: true, codes.OutOfRange: true,
 	}
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
 		t.Run(code.String(), func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestUnary_TakesAnyErrorAsGRPCDoes(t *testing.T) {
 	}{
 		{errBroken, codes.Unknown, 2},
 		{context.DeadlineExceeded, codes.DeadlineExceeded, 2}, // of something that the handler asked
-		{fmt.Errorf("order 7: %w", status.Error(codes.NotFound, "no such order")), codes.NotFound, 1},
+		{fmt.Errorf("order 7: %w", status.Error(codes.OutOfRange, "no such order")), codes.OutOfRange, 1},
 	} {
 		s := open(t, idempotency.Policy{})
 		s.service.work = func(context.Context, *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error) {
@@ -204,6 +204,7 @@ func TestUnary_RefusesPoliciesThatItCannotKeep(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []idempotency.Policy{
 		{Header: "X-Key"}, {Headers: []string{"If-Match"}, Required: true}, {MaxWait: time.Second}, {KeyFrom: &idempotency.Content{}},
+		{Fate: func(int, http.Header) idempotency.Fate { return idempotency.FateKept }},
 	} {
 		s := open(t, policy)
 		_, _, err := s.call(as(t, "ada", "key"), request(1))

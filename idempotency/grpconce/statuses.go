@@ -36,14 +36,36 @@ var codeOf = map[string]codes.Code{
 	idempotency.CodeRequestTimeout:   codes.Unavailable,
 }
 
-// isFinal reports whether an answer is kept. The others allow a retry.
-func isFinal(code codes.Code) bool {
+// fateOf is the one rule: first the claim says it, then the interceptor, then the default.
+func (i *Interceptor) fateOf(code codes.Code, claim *idempotency.Claim) idempotency.Fate {
+	fate := claim.Fate()
+	if fate == idempotency.FateKept && !isKeepable(code) {
+		fate = idempotency.FateByDefault
+	}
+	if fate == idempotency.FateByDefault && i.Fate != nil {
+		fate = i.Fate(code)
+	}
+	switch {
+	case fate == idempotency.FateByDefault && isKeepable(code) && !isOfNoHandler(code):
+		return idempotency.FateKept
+	case fate == idempotency.FateByDefault, fate == idempotency.FateKept && !isKeepable(code):
+		return idempotency.FateReleased
+	}
+	return fate
+}
+
+// isKeepable reports whether an answer says what became of the call. The others allow a retry.
+func isKeepable(code codes.Code) bool {
 	switch code {
-	case codes.OK, codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied,
-		codes.Unauthenticated, codes.FailedPrecondition, codes.OutOfRange:
+	case codes.OK, codes.InvalidArgument, codes.AlreadyExists, codes.FailedPrecondition, codes.OutOfRange:
 		return true
 	}
-	return false
+	return isOfNoHandler(code)
+}
+
+// isOfNoHandler: interceptors give these answers, too, instead of a handler.
+func isOfNoHandler(code codes.Code) bool {
+	return code == codes.NotFound || code == codes.PermissionDenied || code == codes.Unauthenticated
 }
 
 // refuse returns the status for an error of [idempotency.Do].

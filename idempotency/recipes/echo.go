@@ -9,20 +9,46 @@ import (
 )
 
 // Echo makes Echo's handlers idempotent: e.Use(Echo(keys)). Echo's error handler writes the
-// answer to an error while the middleware still holds the response back.
+// answer to an error while the middleware still holds the response back. Another answer than that of
+// its error handler is not kept for an error.
 func Echo(keys *idempotency.Middleware) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
-			outer := c.Response()
-			defer c.SetResponse(outer)
+			outer, request := c.Response(), c.Request()
+			around := idempotency.ClaimFrom(request.Context())
+			var passedOn error
 			keys.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				c.SetRequest(r)
-				c.SetResponse(echo.NewResponse(w, c.Logger()))
-				if err := next(c); err != nil {
-					c.Echo().HTTPErrorHandler(c, err)
+				claim := idempotency.ClaimFrom(r.Context())
+				if claim == around { // the request has no key, or its route no policy
+					passedOn = next(c)
+					return
 				}
-			})).ServeHTTP(outer, c.Request())
-			return nil
+				defer func() { c.SetResponse(outer); c.SetRequest(request) }()
+				inner := innerResponse(c, w)
+				c.SetRequest(r)
+				c.SetResponse(inner)
+				err := next(c)
+				if err == nil {
+					return
+				}
+				c.Echo().HTTPErrorHandler(c, err)
+				if !inner.Committed {
+					claim.Release()
+				}
+			})).ServeHTTP(outer, request)
+			return passedOn
 		}
 	}
+}
+
+// innerResponse is one on the writer that holds the response back, in the state of the outer one.
+func innerResponse(c *echo.Context, w http.ResponseWriter) *echo.Response {
+	inner := echo.NewResponse(w, c.Logger())
+	if outer, err := echo.UnwrapResponse(c.Response()); err == nil {
+		inner.Status, inner.Size, inner.Committed = outer.Status, outer.Size, outer.Committed
+	}
+	if inner.Committed {
+		w.WriteHeader(inner.Status)
+	}
+	return inner
 }

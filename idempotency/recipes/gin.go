@@ -12,21 +12,30 @@ import (
 
 // Gin makes Gin's handlers idempotent: router.Use(Gin(keys)). Middleware that turns c.Errors
 // into answers belongs inside: router.Use(Gin(keys), answerErrors). The answer of one further
-// out is not kept.
+// out is not kept, nor is that of the router for an unknown route.
 func Gin(keys *idempotency.Middleware) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		outer := c.Writer
-		defer func() { c.Writer = outer }()
+		outer, request := c.Writer, c.Request
+		around := idempotency.ClaimFrom(request.Context())
+		defer func() { c.Writer, c.Request = outer, request }()
 		keys.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			inner := &ginWriter{ResponseWriter: outer, w: w, status: http.StatusOK, size: -1}
+			claim := idempotency.ClaimFrom(r.Context())
+			if claim == around { // the request has no key, or its route no policy
+				c.Next()
+				return
+			}
+			inner := &ginWriter{ResponseWriter: outer, w: w, status: outer.Status(), size: outer.Size()}
+			if inner.Written() {
+				w.WriteHeader(inner.status)
+			}
 			c.Request, c.Writer = r, inner
 			c.Next()
-			claim := idempotency.ClaimFrom(r.Context())
-			if len(c.Errors) > 0 && !inner.Written() && claim != nil {
-				claim.Release() // middleware further out will answer
+			unrouted := c.FullPath() == "" && inner.status == outer.Status()
+			if !inner.Written() && (len(c.Errors) > 0 || unrouted) {
+				claim.Release() // middleware further out, or the router, will answer
 			}
 			inner.WriteHeaderNow()
-		})).ServeHTTP(outer, c.Request)
+		})).ServeHTTP(outer, request)
 		c.Abort() // c.Next has run, or the answer came from the store
 	}
 }

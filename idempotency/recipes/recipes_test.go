@@ -133,6 +133,134 @@ func TestRecipe_ReplaysTheFrameworksAnswers(t *testing.T) {
 	}
 }
 
+// unknownRoutes is a server that knows GET /known, with the recipe or without it.
+func unknownRoutes(framework string, with, ownPage bool) http.Handler {
+	keys := idempotency.New(memstore.New(), func(r *http.Request) *idempotency.Policy {
+		if r.Method != http.MethodPost {
+			return nil
+		}
+		return &idempotency.Policy{}
+	}, idempotency.WithSharedScope(), idempotency.WithLogger(slog.New(slog.DiscardHandler)))
+	if framework == "echo" {
+		e := echo.New()
+		e.Logger = slog.New(slog.DiscardHandler)
+		if with {
+			e.Use(recipes.Echo(keys))
+		}
+		e.GET("/known", func(c *echo.Context) error { return c.NoContent(http.StatusNoContent) })
+		if ownPage {
+			e.RouteNotFound("/*", func(c *echo.Context) error { return c.String(http.StatusNotFound, "nothing here") })
+		}
+		return e
+	}
+	gin.SetMode(gin.ReleaseMode)
+	router := gin.New()
+	router.HandleMethodNotAllowed = true
+	if with {
+		router.Use(recipes.Gin(keys))
+	}
+	router.GET("/known", func(c *gin.Context) { c.Status(http.StatusNoContent) })
+	if ownPage {
+		router.NoRoute(func(c *gin.Context) { c.String(http.StatusNotFound, "nothing here") })
+	}
+	return router
+}
+
+// TestRecipe_LeavesUnknownRoutesToTheRouter: the answer is the one without the recipe, and is not kept.
+func TestRecipe_LeavesUnknownRoutesToTheRouter(t *testing.T) {
+	t.Parallel()
+	for _, framework := range []string{"echo", "gin"} {
+		for _, ownPage := range []bool{false, true} {
+			plain, with := unknownRoutes(framework, false, ownPage), unknownRoutes(framework, true, ownPage)
+			for _, tt := range [][3]string{
+				{"POST", "/unknown", "key"}, {"POST", "/unknown", "key"}, {"POST", "/unknown", ""}, {"GET", "/unknown", ""},
+				{"GET", "/unknown", "key"}, {"POST", "/known", "other"}, {"POST", "/known", "other"}, {"GET", "/known", ""},
+			} {
+				r := httptest.NewRequestWithContext(t.Context(), tt[0], tt[1], strings.NewReader("{}"))
+				if tt[2] != "" {
+					r.Header.Set(idempotency.HeaderKey, tt[2])
+				}
+				want, got := httptest.NewRecorder(), httptest.NewRecorder()
+				plain.ServeHTTP(want, r.Clone(t.Context()))
+				with.ServeHTTP(got, r)
+				require.Equal(t, want.Code, got.Code, "%s: %v", framework, tt)
+				require.Equal(t, want.Body.String(), got.Body.String(), "%s: %v", framework, tt)
+				want.Header().Del("Content-Length")
+				got.Header().Del("Content-Length")
+				require.Equal(t, want.Header(), got.Header(), "%s: %v", framework, tt)
+			}
+		}
+	}
+}
+
+// TestRecipe_BeginsInTheStateOfTheOuterWriter: middleware further out has chosen the status of an
+// answer, or has begun it. What it sees afterwards is its own request.
+func TestRecipe_BeginsInTheStateOfTheOuterWriter(t *testing.T) {
+	t.Parallel()
+	e := echo.New()
+	e.Logger = slog.New(slog.DiscardHandler)
+	e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c *echo.Context) error {
+			_ = c.String(http.StatusAccepted, "begun, ")
+			defer func() { require.NoError(t, c.Request().Context().Err()) }()
+			return next(c)
+		}
+	}, recipes.Echo(newKeys()))
+	e.POST("/", func(c *echo.Context) error {
+		response, err := echo.UnwrapResponse(c.Response())
+		require.NoError(t, err)
+		require.True(t, response.Committed)
+		require.Equal(t, http.StatusAccepted, response.Status)
+		_, err = io.WriteString(c.Response(), "done")
+		return err
+	})
+	router := gin.New()
+	router.Use(func(c *gin.Context) {
+		if c.Status(http.StatusAccepted); c.Query("begun") != "" {
+			c.String(http.StatusAccepted, "begun, ")
+		}
+		c.Next()
+		require.NoError(t, c.Request.Context().Err())
+	}, recipes.Gin(newKeys()))
+	router.POST("/", func(c *gin.Context) {
+		require.Equal(t, http.StatusAccepted, c.Writer.Status())
+		require.Equal(t, c.Query("begun") != "", c.Writer.Written())
+		_, _ = c.Writer.WriteString("done")
+	})
+	for name, s := range map[string]*shop{"/?begun=1": {handler: e}, "/?begun=2": {handler: router}, "/": {handler: router}} {
+		first := s.post(t, name, "")
+		require.Equal(t, http.StatusAccepted, first.Code, name)
+		require.Contains(t, first.Body.String(), "done", name)
+		again := s.post(t, name, "")
+		require.Equal(t, http.StatusAccepted, again.Code, name)
+		require.Contains(t, again.Body.String(), "done", name)
+	}
+}
+
+// TestRecipe_PassesOnWhatHasNoKey: the framework's own writer, and the error.
+func TestRecipe_PassesOnWhatHasNoKey(t *testing.T) {
+	t.Parallel()
+	e := echo.New()
+	e.Logger = slog.New(slog.DiscardHandler)
+	var seen error
+	e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c *echo.Context) error {
+			seen = next(c)
+			return seen
+		}
+	}, recipes.Echo(newKeys()))
+	e.POST("/", func(*echo.Context) error { return errBroken })
+	router := gin.New()
+	router.Use(recipes.Gin(newKeys()))
+	router.POST("/", func(c *gin.Context) { c.String(http.StatusOK, "at once"); c.Writer.Flush() })
+	for _, handler := range []http.Handler{e, router} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil))
+		require.Equal(t, handler == http.Handler(router), w.Flushed)
+	}
+	require.ErrorIs(t, seen, errBroken)
+}
+
 // TestAdapter_OfTheFrameworkKeepsAnEmptyAnswer is the reason for these recipes.
 func TestAdapter_OfTheFrameworkKeepsAnEmptyAnswer(t *testing.T) {
 	t.Parallel()

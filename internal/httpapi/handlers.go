@@ -44,14 +44,19 @@ func (h handlers) money(call checkout.Call) checkout.Call {
 	return call
 }
 
-// answered returns a command's answer, and tells the idempotency stage when it is a replay by the
-// authority.
+// answered returns a command's answer, which the authority has kept, and tells the idempotency stage
+// so, and when it is a replay.
 func answered(ctx context.Context, given checkout.Answer, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
 	kept := contentOf(given)
-	if claim := idempotency.ClaimFrom(ctx); kept.Replayed && claim != nil {
+	claim := idempotency.ClaimFrom(ctx)
+	if claim == nil {
+		return answer(kept.Answer), nil
+	}
+	claim.Keep()
+	if kept.Replayed {
 		claim.ReplayedFrom(kept.TraceParent)
 		claim.KeepFor(kept.KeptFor)
 	}
