@@ -52,18 +52,56 @@
 // or send informational responses and trailers. A response over [WithMaxResponse] is streamed
 // once its record is completed without the body; a retry then gets 409 [CodeResponseNotKept].
 //
-//	answer                   kept        a retry
-//	2xx, 3xx                 Completed   gets it again
-//	4xx                      Failed      gets it again
-//	408, 425, 429, 5xx       no          runs the handler
-//	none: panic              no          runs the handler
-//	none: context ended      no          runs the handler
-//	after [Claim.Release]    no          runs the handler
+//	answer                                         kept        a retry
+//	2xx, 3xx                                       Completed   gets it again
+//	4xx                                            Failed      gets it again
+//	307, 308, 401, 403, 404, 405, 415              no          runs the handler
+//	408, 425, 429, 5xx                             no          runs the handler
+//	none: panic (as 500), context ended (as 503)   no          runs the handler
+//	one that is kept, and breaks off               no          409, then runs the handler
+//
+// The second row of statuses that are not kept comes from routers and middleware inside, which
+// another replica, or the same one later, need not repeat. [Policy].Fate makes other choices, and
+// [Claim.Keep], [Claim.Release] and [Claim.Unknown] make them for one answer. What an authority
+// keeps must be kept here, too.
 //
 // A handler that returns when its context has ended, and has written nothing, has no answer: the
 // client gets 503 [CodeRequestTimeout]. A handler that is done must therefore say so; WriteHeader
 // is enough. A panic after the answer has passed [WithMaxResponse] does not release the key: the
 // client has seen the status, so a retry gets 409 [CodeResponseNotKept].
+//
+// # An effect that goes on behind a 5xx
+//
+// A retry runs the handler at once after a 5xx, so a handler must have ended what it began. Two of
+// net/http's do not:
+//
+// An [http.TimeoutHandler] answers 503 while its handler goes on. [Middleware.Handler] rejects one
+// directly inside. Deeper inside it is not seen, nor is a framework's: use [Policy].Deadline.
+//
+// An [net/http/httputil.ReverseProxy] answers 502, or breaks off, while its upstream may go on. Such
+// a route says that these outcomes are unknown:
+//
+//	idempotency.Policy{
+//		UnknownFor: 2 * time.Minute, // longer than the upstream takes
+//		Fate: func(status int, _ http.Header) idempotency.Fate {
+//			if status == http.StatusBadGateway || status == http.StatusGatewayTimeout {
+//				return idempotency.FateUnknown
+//			}
+//			return idempotency.FateByDefault
+//		},
+//	}
+//
+// The key stays in progress for that time, also if the process dies, and retries get 409. Then a
+// retry runs the handler: an authority finds what became of the request. Without one the guarantee
+// is only that two executions never run within that time. A proxy passes the key on, so an upstream
+// that takes keys is such an authority.
+//
+// # Requests within requests
+//
+// A handler may send parts of a batch through the middleware, in the same process and with its own
+// context. A part with another key gets a claim of its own. A part with the same key, or without one,
+// runs under the claim of the batch: give each part that has an effect a key. Package authority
+// refuses a second operation under one claim, see [Claim.Operate].
 //
 // # Work that is not a handler
 //
@@ -78,7 +116,7 @@
 // store that loses writes forgets keys. If a second execution must not happen, write the key
 // where the change is: take the [Claim] from the request's context and insert (scope, key,
 // fingerprint, status, response) under a unique index in the same transaction. If the insert
-// finds the row, answer from it after calling [Claim.Replayed] and [Claim.KeepFor]: the
-// database is the authority, and the middleware answers most retries without it. Routes with
+// finds the row, answer from it after calling [Claim.Replayed], [Claim.Keep] and [Claim.KeepFor]:
+// the database is the authority, and the middleware answers most retries without it. Routes with
 // such an authority may set [FailOpen] and go on working while the store is down.
 package idempotency

@@ -30,13 +30,14 @@
 // These are kept, and a retry gets them again, with the metadata [MetadataReplay]:
 //
 //	OK
-//	InvalidArgument, NotFound, AlreadyExists, PermissionDenied, Unauthenticated,
-//	FailedPrecondition, OutOfRange: with their message and details
+//	InvalidArgument, AlreadyExists, FailedPrecondition, OutOfRange: with their message and details
 //
-// All others allow a retry, which runs the handler again: Canceled, Unknown, DeadlineExceeded,
-// ResourceExhausted, Aborted, Unimplemented, Internal, Unavailable, DataLoss. They do not say
-// whether the handler had an effect. Only an authority, in which the handler writes the key with
-// the effect, rules out a second one. If the handler's context has ended and it returns Canceled
+// All others allow a retry, which runs the handler again. NotFound, PermissionDenied and
+// Unauthenticated may come from an interceptor; [Interceptor].Fate or [idempotency.Claim.Keep] keeps
+// them. Canceled, Unknown, DeadlineExceeded, ResourceExhausted, Aborted, Unimplemented, Internal,
+// Unavailable and DataLoss do not say whether the handler had an effect. Fate may return
+// [idempotency.FateUnknown] for them: retries get Aborted for the policy's UnknownFor. Only an
+// authority, in which the handler writes the key with the effect, rules out a second one. If the handler's context has ended and it returns Canceled
 // or DeadlineExceeded, the client gets Unavailable and may ask again.
 //
 // The interceptor itself answers with these codes. All but Unauthenticated have an ErrorInfo, whose

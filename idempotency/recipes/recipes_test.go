@@ -24,8 +24,10 @@ type shop struct {
 	run     int
 }
 
-func newKeys() *idempotency.Middleware {
-	return idempotency.New(memstore.New(), idempotency.Always(idempotency.Policy{}), idempotency.WithSharedScope(),
+func newKeys() *idempotency.Middleware { return newKeysOn(memstore.New()) }
+
+func newKeysOn(store idempotency.Store) *idempotency.Middleware {
+	return idempotency.New(store, idempotency.Always(idempotency.Policy{}), idempotency.WithSharedScope(),
 		idempotency.WithLogger(slog.New(slog.DiscardHandler)))
 }
 
@@ -197,7 +199,7 @@ func TestRecipe_LeavesUnknownRoutesToTheRouter(t *testing.T) {
 // answer, or has begun it. What it sees afterwards is its own request.
 func TestRecipe_BeginsInTheStateOfTheOuterWriter(t *testing.T) {
 	t.Parallel()
-	e := echo.New()
+	store, e := memstore.New(), echo.New()
 	e.Logger = slog.New(slog.DiscardHandler)
 	e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
@@ -205,7 +207,7 @@ func TestRecipe_BeginsInTheStateOfTheOuterWriter(t *testing.T) {
 			defer func() { require.NoError(t, c.Request().Context().Err()) }()
 			return next(c)
 		}
-	}, recipes.Echo(newKeys()))
+	}, recipes.Echo(newKeysOn(store)))
 	e.POST("/", func(c *echo.Context) error {
 		response, err := echo.UnwrapResponse(c.Response())
 		require.NoError(t, err)
@@ -221,7 +223,7 @@ func TestRecipe_BeginsInTheStateOfTheOuterWriter(t *testing.T) {
 		}
 		c.Next()
 		require.NoError(t, c.Request.Context().Err())
-	}, recipes.Gin(newKeys()))
+	}, recipes.Gin(newKeysOn(store)))
 	router.POST("/", func(c *gin.Context) {
 		require.Equal(t, http.StatusAccepted, c.Writer.Status())
 		require.Equal(t, c.Query("begun") != "", c.Writer.Written())
@@ -231,6 +233,9 @@ func TestRecipe_BeginsInTheStateOfTheOuterWriter(t *testing.T) {
 		first := s.post(t, name, "")
 		require.Equal(t, http.StatusAccepted, first.Code, name)
 		require.Contains(t, first.Body.String(), "done", name)
+		record, err := store.Lookup(t.Context(), "", name)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusAccepted, record.Response.StatusCode, name)
 		again := s.post(t, name, "")
 		require.Equal(t, http.StatusAccepted, again.Code, name)
 		require.Contains(t, again.Body.String(), "done", name)
