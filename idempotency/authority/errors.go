@@ -93,7 +93,8 @@ func unavailable(err error) error {
 
 // IsUnavailable reports whether an error of pgx is about the database's state: it is away, too
 // slow, read-only, out of space, ended the transaction, or forgot a prepared statement. A retry may
-// help then. All other errors of the server are about the statement (PostgreSQL manual, appendix A).
+// help then. All other errors of the server are about the statement (PostgreSQL manual, appendix
+// A).
 func IsUnavailable(err error) bool {
 	var server *pgconn.PgError
 	if !errors.As(err, &server) {

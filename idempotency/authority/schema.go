@@ -36,8 +36,8 @@ func Migrate(ctx context.Context, db DB, opts ...Option) error {
 	return nil
 }
 
-// SQL is [Migrations] as one script, for a table of your own: its name, its column of scopes, and the
-// type of that column, such as "bigint" or "uuid". It changes nothing if it runs again. Command
+// SQL is [Migrations] as one script, for a table of your own: its name, its column of scopes, and
+// the type of that column, such as "bigint" or "uuid". It changes nothing if it runs again. Command
 // authority/sql prints it.
 //
 // SQL panics where [WithTable] does.

@@ -14,10 +14,10 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-// Tx is the transaction of a request. Exec, Query, QueryRow and CopyFrom make a statement at once, as
-// those of [pgx.Tx] do. SendBatch only queues its statements: Send sends what is queued in one round
-// trip, and the commit sends the rest together with the key. So a request that first queues all
-// its reads, then calls Send, decides, and queues its writes, costs two round trips.
+// Tx is the transaction of a request. Exec, Query, QueryRow and CopyFrom make a statement at once,
+// as those of [pgx.Tx] do. SendBatch only queues its statements: Send sends what is queued in one
+// round trip, and the commit sends the rest together with the key. So a request that first queues
+// all its reads, then calls Send, decides, and queues its writes, costs two round trips.
 //
 // It is the DBTX that sqlc generates. It is not safe for concurrent use, and ends when the
 // function returns that it was given to.

@@ -77,8 +77,8 @@ func WithAttemptTimeout(d time.Duration) Option {
 }
 
 // WithoutNotify turns notifications off, and with them one more statement for each request that is
-// executed; under load, for several of them. Connection pools in front of the server may not support LISTEN, either. Waiters then
-// look about once a second.
+// executed; under load, for several of them. Connection pools in front of the server may not
+// support LISTEN, either. Waiters then look about once a second.
 func WithoutNotify() Option {
 	return func(s *Store) { s.quiet = true }
 }

@@ -49,7 +49,8 @@ WHERE ` + held
 const releaseSQL = `
 DELETE FROM idempotency_records WHERE scope = $1 AND key = $2 AND owner = $3 AND status = 'InProgress'`
 
-// notifySQL is a transaction of its own: PostgreSQL fails one that notifies while its queue is full.
+// notifySQL is a transaction of its own: while its queue is full, PostgreSQL fails one that
+// notifies.
 const notifySQL = `
 SELECT pg_notify('idempotency_records', name) FROM unnest($1::text[]) AS name`
 

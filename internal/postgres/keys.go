@@ -29,8 +29,8 @@ func (s *Store) claimOf(ctx context.Context, call checkout.Call) authority.Claim
 	return claim
 }
 
-// attemptOf is the attempt that a call holds at an operation, which need not be what its key is used
-// for by now.
+// attemptOf is the attempt that a call holds at an operation. Its key may be used for another one
+// by now.
 func attemptOf[T interface{ Common() checkout.Operation }](taken checkout.Taken[T]) authority.Attempt {
 	c := taken.Call.Claim
 	if c == nil {
