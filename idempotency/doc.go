@@ -29,8 +29,8 @@
 // also see replays and refusals, and a compressor can ask what each client accepts: the handler is
 // asked for an answer without encoding. Inside: what rewrites paths, and handlers.
 //
-// Validation rejects by [Middleware.Reject]: a release with stricter rules must not reject the retry
-// of a request that the release before has executed.
+// Validation rejects by [Middleware.Reject]: a release with stricter rules must not reject the
+// retry of a request that the release before has executed.
 //
 // Recovery inside would make a kept success of a panic after a half-written answer. A time limit on
 // the request's context, such as chi's Timeout, has no effect outside, because the context of a
