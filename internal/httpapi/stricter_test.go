@@ -221,3 +221,15 @@ func TestRejection_OfAnyStageComesAfterTheKeptAnswer(t *testing.T) {
 		requireSame(t, first, again)
 	}
 }
+
+// TestRejection_LogsNoCardNumber: the observer of checks writes keys to the log.
+func TestRejection_LogsNoCardNumber(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	r := request{method: "POST", path: "/v1/customers", body: `{"name":"Ada","email":"a@example.com"}`, key: "4242 4242 4242 4242"}
+	s.do(r).problem(400, "card_number_refused")
+	require.Empty(t, s.observed())
+	r.key, r.body = newKey(), `{}`
+	s.do(r).problem(400, "invalid_request")
+	require.Equal(t, idempotency.ResultRejected, s.onlyCheck())
+}
