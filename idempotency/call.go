@@ -81,9 +81,9 @@ func (c *call) start(ctx context.Context) (context.Context, context.CancelCauseF
 	return context.WithValue(ctx, claimKey{}, c.claim), cancel
 }
 
-// keeps reports whether an answer is kept. Without the lease none is: a paused store may execute the
-// acquire and the write minutes later, and then the record would outlive the promise. The authority
-// has the answer.
+// keeps reports whether an answer is kept. Without the lease none is: a paused store may execute
+// the acquire and the write minutes later, and then the record would outlive the promise. The
+// authority has the answer.
 func (c *call) keeps(fate Fate) bool {
 	return fate == FateKept && !c.claim.Bypassed && c.keepFor() > 0
 }

@@ -93,8 +93,8 @@ func perform[T any](ctx context.Context, c *call, work func(context.Context) (T,
 	return work(ctx)
 }
 
-// responseOf returns what is kept, in the form of an answer over HTTP. An error that is not final has
-// no status.
+// responseOf returns what is kept, in the form of an answer over HTTP. An error that is not final
+// has no status.
 func responseOf(result any, err error) Response {
 	var final *FinalError
 	switch {

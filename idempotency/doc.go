@@ -60,10 +60,9 @@
 //	none: panic (as 500), context ended (as 503)   no          runs the handler
 //	one that is kept, and breaks off               no          409, then runs the handler
 //
-// The second row of statuses that are not kept comes from routers and middleware inside, which
-// another replica, or the same one later, need not repeat. [Policy].Fate makes other choices, and
-// [Claim.Keep], [Claim.Release] and [Claim.Unknown] make them for one answer. What an authority
-// keeps must be kept here, too.
+// The statuses from 307 to 415 come from routers and middleware inside, and another replica may
+// know the route. [Policy].Fate makes other choices, and [Claim.Keep], [Claim.Release] and
+// [Claim.Unknown] make them for one answer: what an authority keeps must be kept here, too.
 //
 // A handler that returns when its context has ended, and has written nothing, has no answer: the
 // client gets 503 [CodeRequestTimeout]. A handler that is done must therefore say so; WriteHeader
@@ -78,8 +77,8 @@
 // An [http.TimeoutHandler] answers 503 while its handler goes on. [Middleware.Handler] rejects one
 // directly inside. Deeper inside it is not seen, nor is a framework's: use [Policy].Deadline.
 //
-// An [net/http/httputil.ReverseProxy] answers 502, or breaks off, while its upstream may go on. Such
-// a route says that these outcomes are unknown:
+// An [net/http/httputil.ReverseProxy] answers 502, or breaks off, while its upstream may go on.
+// Such a route says that these outcomes are unknown:
 //
 //	idempotency.Policy{
 //		UnknownFor: 2 * time.Minute, // longer than the upstream takes
@@ -99,9 +98,9 @@
 // # Requests within requests
 //
 // A handler may send parts of a batch through the middleware, in the same process and with its own
-// context. A part with another key gets a claim of its own. A part with the same key, or without one,
-// runs under the claim of the batch: give each part that has an effect a key. Package authority
-// refuses a second operation under one claim, see [Claim.Operate].
+// context. A part with another key gets a claim of its own. A part with the same key, or without
+// one, runs under the claim of the batch: give each part that has an effect a key. Package
+// authority refuses a second operation under one claim, see [Claim.Operate].
 //
 // # Work that is not a handler
 //

@@ -25,7 +25,8 @@ var likeAProxy = idempotency.Policy{
 	},
 }
 
-// TestFate_IsSaidByTheClaimThenThePolicyThenTheDefault: of each answer, whether a retry is a replay.
+// TestFate_IsSaidByTheClaimThenThePolicyThenTheDefault: of each answer, whether a retry is a
+// replay.
 func TestFate_IsSaidByTheClaimThenThePolicyThenTheDefault(t *testing.T) {
 	t.Parallel()
 	keep, release := (*idempotency.Claim).Keep, (*idempotency.Claim).Release

@@ -26,8 +26,8 @@ func TestHandler_RejectsATimeoutHandlerInside(t *testing.T) {
 	keys.Handler(slow)
 }
 
-// TestReverseProxy_HasOneEffectWhileTheOutcomeIsUnknown: the upstream has the effect after the proxy
-// has lost it.
+// TestReverseProxy_HasOneEffectWhileTheOutcomeIsUnknown: the upstream has the effect after the
+// proxy has lost it.
 func TestReverseProxy_HasOneEffectWhileTheOutcomeIsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, breakOff := range map[string]func(http.ResponseWriter){

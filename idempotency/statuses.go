@@ -16,8 +16,8 @@ const (
 	FateUnknown               // nobody knows the effect: the key stays in progress for [Policy].UnknownFor
 )
 
-// fateOf is the one rule: first the claim says it, then the policy, then the default. A record holds
-// a status from 200 to 499 alone.
+// fateOf is the one rule: first the claim says it, then the policy, then the default. A record
+// holds a status from 200 to 499 alone.
 func (c *call) fateOf(code int, header http.Header) Fate {
 	fate := c.claim.Fate()
 	if fate == FateKept && !isKeepable(code) {
@@ -37,8 +37,8 @@ func (c *call) fateOf(code int, header http.Header) Fate {
 
 func isKeepable(code int) bool { return code >= 200 && code <= 499 }
 
-// isKeptByDefault: an answer that allows a retry is not kept, nor is one that routers and middleware
-// give instead of a handler.
+// isKeptByDefault: an answer that allows a retry is not kept, nor is one that routers and
+// middleware give instead of a handler.
 func isKeptByDefault(code int) bool {
 	switch code {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
@@ -49,8 +49,8 @@ func isKeptByDefault(code int) bool {
 	return isKeepable(code)
 }
 
-// fateOfPart is the fate after a panic, which counts as a 500, or an answer that broke off: with the
-// status of an answer that is kept, a handler or its upstream has probably had the effect.
+// fateOfPart is the fate after a panic, which counts as a 500, or an answer that broke off: with
+// the status of an answer that is kept, a handler or its upstream has probably had the effect.
 func (x *exchange) fateOfPart() Fate {
 	if x.fateOf(cmp.Or(x.out.code, http.StatusInternalServerError), x.out.header) == FateReleased {
 		return FateReleased

@@ -12,9 +12,9 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-// TestAnswer_ThatBreaksOffIsNone: a handler passes an upstream's answer on, which breaks off. A kept
-// part of it would be replayed as if it were whole. With the status of an answer that is kept, the
-// upstream has probably had the effect.
+// TestAnswer_ThatBreaksOffIsNone: a handler passes an upstream's answer on, which breaks off. A
+// kept part of it would be replayed as if it were whole. With the status of an answer that is kept,
+// the upstream has probably had the effect.
 func TestAnswer_ThatBreaksOffIsNone(t *testing.T) {
 	t.Parallel()
 	for name, finish := range map[string]func(http.ResponseWriter){

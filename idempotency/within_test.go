@@ -20,8 +20,8 @@ func newShared(policy idempotency.Policy) *idempotency.Middleware {
 	}), idempotency.WithLogger(slog.New(slog.DiscardHandler)))
 }
 
-// batch is a handler that answers /batch by requests to itself, in the context of the batch, and counts
-// the requests to the other paths. claims are those that they had.
+// batch is a handler that answers /batch by requests to itself, in the context of the batch, and
+// counts the requests to the other paths. claims are those that they had.
 type batch struct {
 	handler http.Handler
 	parts   []*http.Request
@@ -93,7 +93,8 @@ func TestPart_OfARequestPassesThroughUnderTheSameKeyOrNone(t *testing.T) {
 	}
 }
 
-// TestPart_OfARequestWithAKeyFromContent passes through if the content is that of the claim around it.
+// TestPart_OfARequestWithAKeyFromContent passes through if the content is that of the claim around
+// it.
 func TestPart_OfARequestWithAKeyFromContent(t *testing.T) {
 	t.Parallel()
 	runs := 0

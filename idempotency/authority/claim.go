@@ -31,7 +31,8 @@ type Claim struct {
 	IsAbandoned func() bool
 }
 
-// operate runs an operation under the claim that the request or work of ctx holds, if it is of this key.
+// operate runs an operation under the claim that the request or work of ctx holds, if it is of this
+// key.
 func (c Claim) operate(ctx context.Context, operation func() error) error {
 	held := idempotency.ClaimFrom(ctx)
 	if held == nil || held.Scope != c.Scope || held.Key != c.Key {

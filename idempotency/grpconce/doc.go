@@ -35,12 +35,13 @@
 //	InvalidArgument, AlreadyExists, FailedPrecondition, OutOfRange: with their message and details
 //
 // All others allow a retry, which runs the handler again. NotFound, PermissionDenied and
-// Unauthenticated may come from an interceptor; [Interceptor].Fate or [idempotency.Claim.Keep] keeps
-// them. Canceled, Unknown, DeadlineExceeded, ResourceExhausted, Aborted, Unimplemented, Internal,
-// Unavailable and DataLoss do not say whether the handler had an effect. Fate may return
+// Unauthenticated may come from an interceptor; [Interceptor].Fate or [idempotency.Claim.Keep]
+// keeps them. Canceled, Unknown, DeadlineExceeded, ResourceExhausted, Aborted, Unimplemented,
+// Internal, Unavailable and DataLoss do not say whether the handler had an effect. Fate may return
 // [idempotency.FateUnknown] for them: retries get Aborted for the policy's UnknownFor. Only an
-// authority, in which the handler writes the key with the effect, rules out a second one. If the handler's context has ended and it returns Canceled
-// or DeadlineExceeded, the client gets Unavailable and may ask again.
+// authority, in which the handler writes the key with the effect, rules out a second one. If the
+// handler's context has ended and it returns Canceled or DeadlineExceeded, the client gets
+// Unavailable and may ask again.
 //
 // The interceptor itself answers with these codes. All but Unauthenticated have an ErrorInfo, whose
 // domain is [Domain] and whose reason is the code of [idempotency.Error] in upper case:

@@ -50,8 +50,8 @@ func TestUnary_FateIsSaidByTheClaimThenTheInterceptorThenTheDefault(t *testing.T
 	}
 }
 
-// TestUnary_OfACallWithinAnotherOneHasAClaimOfItsOwnUnderAnotherKey: with the same key, or without one,
-// it is a part of the call around it.
+// TestUnary_OfACallWithinAnotherOneHasAClaimOfItsOwnUnderAnotherKey: with the same key, or without
+// one, it is a part of the call around it.
 func TestUnary_OfACallWithinAnotherOneHasAClaimOfItsOwnUnderAnotherKey(t *testing.T) {
 	t.Parallel()
 	s := open(t, idempotency.Policy{Required: true})

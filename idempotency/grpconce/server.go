@@ -34,9 +34,9 @@ type Interceptor struct {
 	Scope func(context.Context) string
 	// PolicyFor returns the policy of a method, such as "/shop.v1.Shop/PlaceOrder". A call whose
 	// policy is nil passes through. It is required. ExcludedFields are paths of fields, with names
-	// as in the .proto file; a list, a map and an Any are no step. Header, Headers, KeyFrom, MaxWait
-	// and Fate of a policy have no meaning here: a call is refused with Internal if the policy has
-	// one of them.
+	// as in the .proto file; a list, a map and an Any are no step. Header, Headers, KeyFrom,
+	// MaxWait and Fate of a policy have no meaning here: a call is refused with Internal if the
+	// policy has one of them.
 	PolicyFor func(fullMethod string) *idempotency.Policy
 	// Fate, if set, decides what becomes of the key after an answer. [idempotency.FateByDefault]
 	// stands for the table of this package.

@@ -4,6 +4,7 @@
 //
 // The handlers of Echo and Gin do not write to an [net/http.ResponseWriter] alone. Their own
 // adapters for net/http middleware are not enough: a handler's error becomes an answer only after
-// the middleware returned, so an empty 200 would be kept and replayed. Middleware that answers while
-// the handler goes on, such as gin-contrib/timeout, must not be inside: use the policy's Deadline.
+// the middleware returned, so an empty 200 would be kept and replayed. Middleware that answers
+// while the handler goes on, such as gin-contrib/timeout, must not be inside: use the policy's
+// Deadline.
 package recipes

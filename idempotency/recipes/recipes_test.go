@@ -168,7 +168,8 @@ func unknownRoutes(framework string, with, ownPage bool) http.Handler {
 	return router
 }
 
-// TestRecipe_LeavesUnknownRoutesToTheRouter: the answer is the one without the recipe, and is not kept.
+// TestRecipe_LeavesUnknownRoutesToTheRouter: the answer is the one without the recipe, and is not
+// kept.
 func TestRecipe_LeavesUnknownRoutesToTheRouter(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{"echo", "gin"} {

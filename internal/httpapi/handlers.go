@@ -44,8 +44,8 @@ func (h handlers) money(call checkout.Call) checkout.Call {
 	return call
 }
 
-// answered returns a command's answer, which the authority has kept, and tells the idempotency stage
-// so, and when it is a replay.
+// answered returns a command's answer, which the authority has kept, and tells the idempotency
+// stage so, and when it is a replay.
 func answered(ctx context.Context, given checkout.Answer, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err

@@ -35,7 +35,8 @@ func TestServe_KeepsInTheStoreWhatItKeeps(t *testing.T) {
 	r.expect(1, "k", "a", 404, "no such account", true)
 }
 
-// TestServe_TakesEachPartOfABatchForAnOperationOfItsOwn: the parts are requests in the same process.
+// TestServe_TakesEachPartOfABatchForAnOperationOfItsOwn: the parts are requests in the same
+// process.
 func TestServe_TakesEachPartOfABatchForAnOperationOfItsOwn(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
