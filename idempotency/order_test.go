@@ -159,12 +159,14 @@ func TestReplay_IsRefusedInAnEncodingThatTheClientDoesNotAccept(t *testing.T) {
 	t.Parallel()
 	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, r *http.Request) {
 		require.NotContains(t, r.Header.Get("Accept-Encoding"), "br")
-		w.Header().Set("Content-Encoding", "br")
+		w.Header().Set("Content-Encoding", r.Header.Get("X-Encoding"))
 		write(w, "compressed")
 	})
+	key, encoding := "key", "br"
 	send := func(accepted ...string) *httptest.ResponseRecorder {
-		r := request(t, "key", "")
+		r := request(t, key, "")
 		r.Header["Accept-Encoding"] = accepted
+		r.Header.Set("X-Encoding", encoding)
 		return b.send(r)
 	}
 	first := send("gzip, br")
@@ -175,4 +177,6 @@ func TestReplay_IsRefusedInAnEncodingThatTheClientDoesNotAccept(t *testing.T) {
 		requireProblem(t, send(accepted), http.StatusConflict, idempotency.CodeResponseNotKept)
 	}
 	require.Equal(t, 1, b.ran())
+	key, encoding = "plain", "identity"
+	requireReplay(t, send("gzip"), send("gzip"))
 }

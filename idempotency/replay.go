@@ -35,7 +35,7 @@ func (x *exchange) answer(existing *Record) {
 // accepts reports whether a client can read an encoding (RFC 9110, section 12.5.3).
 func accepts(h http.Header, encoding string) bool {
 	accepted := h.Values("Accept-Encoding")
-	if encoding == "" || len(accepted) == 0 {
+	if encoding == "" || strings.EqualFold(encoding, "identity") || len(accepted) == 0 {
 		return true
 	}
 	others := false
