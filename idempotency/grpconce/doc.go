@@ -23,9 +23,9 @@
 // and [idempotency.Claim]. As with the middleware, the handler's context does not end when the
 // client leaves, or its deadline is over, but at the policy's Deadline: the answer is kept for the
 // client that comes back. Put the interceptor inside of authentication and rate limits, and inside
-// of what makes errors of panics. Validate inside of it, with [idempotency.Claim.Release] before the
-// error: a release with stricter rules then still answers the retry of what the release before has
-// done.
+// of what makes errors of panics. Validate inside of it, with [idempotency.Claim.Release] before
+// the error: a release with stricter rules then still answers the retry of what the release before
+// has done.
 //
 // # Answers
 //

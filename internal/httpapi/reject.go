@@ -9,8 +9,8 @@ import (
 )
 
 // reject answers a request that a stage in front of its key rejects. A request that was executed,
-// perhaps by a release with other rules, gets its own answer. A key with a card number is not looked
-// up, because each look is logged.
+// perhaps by a release with other rules, gets its own answer. A key with a card number is not
+// looked up, because each look is logged.
 func (s *Server) reject(w http.ResponseWriter, r *http.Request, rejection error) {
 	if slices.ContainsFunc(r.Header.Values(idempotency.HeaderKey), cardnumber.Contains) {
 		s.fail(w, r, rejection)
