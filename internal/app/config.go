@@ -166,9 +166,10 @@ type Config struct {
 	// RateLimit is how many requests a second each account may send to each replica. It stops
 	// runaway clients and is no quota. All provider events together count as one account.
 	RateLimit int `env:"RATE_LIMIT" envDefault:"300"`
-	// AccountKeys is how many answers a replica keeps for one account at a time. Beyond it a new
-	// key gets 429, and known keys are still answered. With two replicas it allows 160,000 orders a
-	// day, each with its payment.
+	// AccountKeys is how many answers a replica keeps for one account at a time. Products that PUT
+	// creates without a key count, too. Beyond it a new key, and a PUT without one, get 429, and
+	// known keys are still answered. With two replicas it allows 160,000 orders a day, each with its
+	// payment.
 	AccountKeys int64 `env:"IDEMPOTENCY_ACCOUNT_KEYS" envDefault:"250000"`
 	// AccountBytes is how many bytes of answers a replica keeps for one account at a time, in the
 	// same way. The default is 256 MiB. With two replicas, one account fills at most half of a

@@ -175,6 +175,7 @@ func overloads(attempts []journal.Attempt, b books.Books, released map[string]ti
 	}{
 		{verify.AnsweredFirst, fault.Overloads, again, mostRepeats},
 		{verify.OnlyWholeCount, fault.StaysUnfinished, nginx, mostOthers},
+		{verify.OthersServed, fault.StaysUnread, nginx, mostOthers},
 		{verify.OthersServed, fault.AccountFloods, others, mostOthers},
 		{verify.OthersServed, fault.StrangersFlood, others, mostOthers},
 	} {

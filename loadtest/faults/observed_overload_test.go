@@ -114,6 +114,18 @@ func TestOverloads_WantsOthersServedBesideUnfinishedRequests(t *testing.T) {
 	require.Empty(t, overloads(attempts(11, "nginx"), books.Books{}, nil, nil), "there were none")
 }
 
+func TestOverloads_WantsAllServedBesideSlowReaders(t *testing.T) {
+	t.Parallel()
+	unread := faultRun{Breaks: []fault.Damage{fault.StaysUnread}, Injected: 9500 * time.Millisecond, Healed: 11 * time.Second}
+	for away, violations := range map[int]int{10: 0, 11: 1} {
+		attempts := repeated(100, away)
+		for i := range attempts {
+			attempts[i].Via = "nginx"
+		}
+		require.Len(t, overloads(attempts, books.Books{}, nil, []faultRun{unread}), violations)
+	}
+}
+
 func TestOverloads_WantsOthersServedBesideAFlood(t *testing.T) {
 	t.Parallel()
 	for damage, detail := range map[fault.Damage]string{

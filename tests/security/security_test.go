@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/internal/slowreader"
 	"github.com/oncepay/oncepay/internal/stack"
 	"github.com/oncepay/oncepay/internal/stack/stacktest"
 )
@@ -162,6 +164,7 @@ func (s *town) addKeys() {
 func TestStack_InHostileHands(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
+	t.Run("slow readers", s.attackBySlowReaders) // first: a greedy account uses its budget up
 	t.Run("a greedy account", s.attackByAccount)
 	t.Run("a flood of strangers", s.attackByStrangers)
 	t.Run("slow senders", s.attackBySlowSenders)
@@ -238,6 +241,72 @@ func (s *town) attackBySlowSenders(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 	})
+}
+
+// attackBySlowReaders: strangers ask for the largest page, and an account for a large list, at nginx
+// and past it, and read nothing. Who is cut off asks again.
+func (s *town) attackBySlowReaders(t *testing.T) {
+	s.t = t
+	s.placeLongOrders()
+	type request struct{ from, service, path, apiKey string }
+	requests := slices.Concat(
+		slices.Repeat([]request{
+			{"127.0.0.2", stack.Nginx, "/docs/swagger-ui-bundle.js", "stranger"},
+			{"127.0.0.3", stack.Nginx, "/docs/swagger-ui-bundle.js", "stranger"},
+		}, 350),
+		slices.Repeat([]request{{"127.0.0.2", stack.Nginx, "/v1/orders?limit=100", greedy}}, 100),
+		slices.Repeat([]request{{"127.0.0.2", stack.API1, "/v1/orders?limit=100", greedy}}, 50))
+	conns := make([]net.Conn, len(requests))
+	ask := func(n int) (err error) {
+		r := requests[n]
+		conns[n], err = slowreader.Ask(s.ctx, r.from, s.Addr(r.service), r.path, r.apiKey)
+		return err
+	}
+	for n := range requests {
+		require.NoError(t, ask(n))
+	}
+	defer func() {
+		for _, conn := range conns {
+			if conn != nil {
+				_ = conn.Close()
+			}
+		}
+	}()
+	again, unserved := 0, map[int]int{}
+	s.during([]string{honest}, 1, func() {
+		for range 20 {
+			if conns[again] != nil {
+				_ = conns[again].Close()
+			}
+			_ = ask(again) // nil, if it is not let in
+			again = (again + 1) % len(conns)
+		}
+		for _, path := range []string{"/v1/orders", "/v1/products", "/v1/orders?limit=1"} {
+			if status, _, err := s.send(stack.Nginx, honest, http.MethodGet, path, ""); err != nil || status != http.StatusOK {
+				unserved[status]++
+			}
+		}
+		time.Sleep(pace)
+	})
+	require.Empty(t, unserved, "reads of the honest account, by status")
+}
+
+// placeLongOrders has the greedy account own a list of a megabyte or more.
+func (s *town) placeLongOrders() {
+	const products, orders = 50, 30
+	var items []string
+	for n := range products {
+		sku := fmt.Sprintf("long-%d", n)
+		status, text, err := s.send(stack.Nginx, greedy, http.MethodPut, "/v1/products/"+sku,
+			fmt.Sprintf(`{"name":%q,"price":{"amount":1,"currency":"USD"},"stock":1000}`, strings.Repeat("界", 200)))
+		require.NoError(s.t, err)
+		require.Equal(s.t, http.StatusCreated, status, text)
+		items = append(items, fmt.Sprintf(`{"sku":%q,"quantity":1}`, sku))
+	}
+	order := fmt.Sprintf(`{"customer_id":%q,"items":[%s]}`, s.customer(greedy), strings.Join(items, ","))
+	for range orders {
+		s.create(greedy, "/v1/orders", order)
+	}
 }
 
 // lookForCardNumbers in everything that any service has logged, after one was sent everywhere.

@@ -19,6 +19,7 @@ var clientKinds = each([]Kind{
 	},
 	{Name: "greedy account", Breaks: []Damage{AccountFloods}, Hold: floodStay, draw: gathering(greedy, (*workload.Clients).Flood)},
 	{Name: "flood of strangers", Breaks: []Damage{StrangersFlood}, Hold: floodStay, draw: gathering(strangers, (*workload.Clients).Knock)},
+	{Name: "slow readers", Breaks: []Damage{StaysUnread}, Hold: floodStay, draw: gathering(slowReaders, (*workload.Clients).ReadNothing)},
 	{Name: "flash sale", victims: []string{stack.Postgres}, traffic: true, draw: (*Scheduler).flashSale},
 }, func(k *Kind) { k.Counts = true })
 
@@ -41,7 +42,9 @@ const (
 	greedy = 300
 	// strangers is how many connections with unknown API keys there are.
 	strangers = 300
-	// floodStay is how long both last: until the others have sent enough requests to judge by.
+	// slowReaders is how many answers stay unread: more than nginx has places.
+	slowReaders = 700
+	// floodStay is how long these last: until the others have sent enough requests to judge by.
 	floodStay = 6 * time.Second
 	// buyers is how many want one of the few units of a sale: enough that their orders overlap.
 	buyers = 60

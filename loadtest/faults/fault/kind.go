@@ -61,6 +61,7 @@ const (
 	Overloads       Damage = "more is asked than can be done"
 	PaymentsWait    Damage = "hundreds of payments wait for the provider"
 	StaysUnfinished Damage = "thousands of requests stay unfinished"
+	StaysUnread     Damage = "hundreds of answers stay unread"
 	AccountFloods   Damage = "one account asks for more than its share"
 	StrangersFlood  Damage = "strangers send unknown API keys"
 	RelayRepeats    Damage = "a relay publishes twice" // it died after publishing, before advancing

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
+	"github.com/oncepay/oncepay/internal/slowreader"
 	"github.com/oncepay/oncepay/internal/wait"
 	"github.com/oncepay/oncepay/loadtest/faults/journal"
 )
@@ -181,6 +182,27 @@ func (c *Clients) LeaveUnfinished(ctx context.Context, size int) (sent int) {
 		const half = "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 200\r\n\r\n{"
 		_, _ = fmt.Fprintf(conn, half, halves[n%len(halves)])
 		_, _ = io.Copy(io.Discard, conn) // until nginx or ctx ends it
+		return 1
+	})
+}
+
+// ReadNothing asks nginx for size answers from two other addresses, keeps their connections open
+// without reading until ctx ends, and returns how many it asked for. Most are for the largest page,
+// which needs no API key. One in twenty is for a list, of one account: it leaves that account some of
+// its places.
+func (c *Clients) ReadNothing(ctx context.Context, size int) (asked int) {
+	address := strings.TrimPrefix(c.wire.Endpoints[nginx], "http://")
+	return sideBySide(size, func(n int) int {
+		path := "/docs/swagger-ui-bundle.js"
+		if n%20 == 0 {
+			path = "/v1/orders?limit=100"
+		}
+		conn, err := slowreader.Ask(ctx, []string{"127.0.0.2", "127.0.0.3"}[n%2], address, path, c.shop.Accounts[1])
+		if err != nil {
+			return 0
+		}
+		defer func() { _ = conn.Close() }()
+		<-ctx.Done()
 		return 1
 	})
 }
