@@ -18,6 +18,7 @@ type accountCommand struct {
 	verb     string // such as "apikey issue"
 	name     string // of a new account
 	account  uuid.UUID
+	customer uuid.UUID
 	prefix   string // of an API key
 	readOnly bool
 	duration time.Duration // until a new key expires, 0: never; or until a rotated one does
@@ -27,7 +28,7 @@ type accountCommand struct {
 const rotationGrace = 24 * time.Hour
 
 // parseAccounts reads account add NAME, account suspend|activate ID, apikey issue ID, apikey list,
-// apikey revoke PREFIX or apikey rotate PREFIX.
+// apikey revoke PREFIX, apikey rotate PREFIX or customer erase ID.
 func parseAccounts(command string, args []string) (c accountCommand, err error) {
 	if len(args) == 0 {
 		return c, fmt.Errorf("%w: %s needs a command", errUsage, command)
@@ -44,7 +45,7 @@ func parseAccounts(command string, args []string) (c accountCommand, err error) 
 		flags.DurationVar(&c.duration, "grace", rotationGrace, "")
 	case "apikey list":
 		wanted = 0
-	case "apikey revoke", "account add", "account suspend", "account activate":
+	case "apikey revoke", "account add", "account suspend", "account activate", "customer erase":
 	default:
 		return c, fmt.Errorf("%w: there is no %q", errUsage, c.verb)
 	}
@@ -65,6 +66,10 @@ func (c *accountCommand) take(arg string) (err error) {
 		if c.account, err = uuid.Parse(arg); err != nil {
 			return fmt.Errorf("%w: %s: %q is not the ID of an account", errUsage, c.verb, arg)
 		}
+	case "customer erase":
+		if c.customer, err = uuid.Parse(arg); err != nil {
+			return fmt.Errorf("%w: %s: %q is not the ID of a customer", errUsage, c.verb, arg)
+		}
 	}
 	return nil
 }
@@ -81,6 +86,8 @@ func runAccounts(ctx context.Context, c accountCommand, cfg app.Config, log *slo
 		return app.RevokeAPIKey(ctx, cfg, log, stdout, c.prefix)
 	case "apikey rotate":
 		return app.RotateAPIKey(ctx, cfg, log, stdout, c.prefix, c.duration)
+	case "customer erase":
+		return app.EraseCustomer(ctx, cfg, log, stdout, c.customer)
 	default:
 		return app.ListAPIKeys(ctx, cfg, log, stdout)
 	}

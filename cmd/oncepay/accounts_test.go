@@ -121,8 +121,11 @@ func TestAccounts_UnknownOnesAreRefused(t *testing.T) {
 		_, err := oncepay(t, environ, args...)
 		require.ErrorContains(t, err, "nothing was changed", "%q", args)
 	}
+	_, err := oncepay(t, append(environ, "REDIS_URL="+testenv.Redis(t)), "customer", "erase", uuid.NewString())
+	require.ErrorContains(t, err, "customer_not_found")
 	for _, args := range [][]string{
 		{"apikey"}, {"apikey", "forge"}, {"apikey", "issue"}, {"apikey", "issue", "shop"}, {"apikey", "issue", uuid.NewString(), "--read-only"},
+		{"customer"}, {"customer", "erase"}, {"customer", "erase", "ada@example.com"}, {"customer", "find", uuid.NewString()},
 		{"apikey", "list", "all"}, {"apikey", "rotate", "--grace", "-1s", "p"}, {"account"}, {"account", "add"}, {"account", "delete", uuid.NewString()},
 	} {
 		_, err := oncepay(t, environ, args...)

@@ -32,6 +32,7 @@ Usage:
   oncepay apikey revoke PREFIX      end a key, within AUTH_CACHE_TTL (2s)
   oncepay apikey rotate [--grace 24h] PREFIX
                                     make a key with the same rights and end, and end the old one after the grace
+  oncepay customer erase ID         erase name, e-mail address, addresses and kept answers of a customer, and say what remains
   oncepay outbox status             show how far the relay and each consumer group have come
   oncepay outbox list               show the events that a consumer group refused
   oncepay outbox retry [POSITION …] try refused events again
@@ -92,7 +93,7 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) error {
 		if len(rest) > 0 {
 			return fmt.Errorf("%w: %s takes no arguments", errUsage, command)
 		}
-	case "account", "apikey":
+	case "account", "apikey", "customer":
 		if _, err := parseAccounts(command, rest); err != nil {
 			return err
 		}
@@ -133,7 +134,7 @@ func runCommand(ctx context.Context, command string, args []string, cfg app.Conf
 			return err
 		}
 		return runOutbox(ctx, command, cfg, log, stdout)
-	case "account", "apikey":
+	case "account", "apikey", "customer":
 		parsed, err := parseAccounts(command, args)
 		if err != nil {
 			return err

@@ -148,6 +148,17 @@ func (s *Store) Release(ctx context.Context, pending idempotency.Record) error {
 	return s.run(ctx, "release", release, pending, s.channel())
 }
 
+// Forget deletes the record of a key, finished or not, and returns nil also if there is none. The
+// attempt that holds the key loses it, and keeps no answer. It is for erasing personal data: where
+// there is an authority, erase the answer there first, so that nobody puts it back.
+func (s *Store) Forget(ctx context.Context, scope, key string) error {
+	err := repeated(ctx, func() error { return s.client.Del(ctx, s.keyOf(scope, key)).Err() })
+	if err != nil {
+		return fmt.Errorf("forget: %w", translate(err))
+	}
+	return nil
+}
+
 func (s *Store) run(ctx context.Context, name string, script script, r idempotency.Record, args ...any) error {
 	args = append([]any{"evalsha", script.hash, 1, s.keyOf(r.Scope, r.Key), string(r.Owner)}, args...)
 	reply, err := s.text(ctx, args...)

@@ -99,12 +99,16 @@ func ListAPIKeys(ctx context.Context, cfg Config, log *slog.Logger, w io.Writer)
 	return withAdmin(ctx, cfg, log, func(admin access.Admin, _ *slog.Logger) error { return access.List(ctx, admin, w) })
 }
 
-// withAdmin passes on a log that says who administers: the user and host of the command, and the
-// role of PostgreSQL.
 func withAdmin(ctx context.Context, cfg Config, log *slog.Logger, do func(access.Admin, *slog.Logger) error) error {
 	return withDatabase(ctx, cfg, log, func(pool *pgxpool.Pool) error {
-		return do(postgres.NewStore(pool, postgres.Options{}), log.With("event", "administration", "operator", operator(), "role", pool.Config().ConnConfig.User))
+		return do(postgres.NewStore(pool, postgres.Options{}), administration(log, pool))
 	})
+}
+
+// administration is a log that says who administers: the user and host of the command, and the role
+// of PostgreSQL.
+func administration(log *slog.Logger, pool *pgxpool.Pool) *slog.Logger {
+	return log.With("event", "administration", "operator", operator(), "role", pool.Config().ConnConfig.User)
 }
 
 func operator() string {

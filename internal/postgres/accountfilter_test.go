@@ -19,6 +19,7 @@ var ofNoAccount = strings.Fields(`
 	ConfirmOrders NoticeWarehouse AdvanceConsumer MissingEvents ConsumerLag PurgeInbox
 	LeaseOutbox ReleaseOutbox LastDrawnPosition EventsBetween AdvanceOutbox OutboxBacklog KeptEvents ReplayEvents PurgeEvents
 	InsertLedgerEntry MailsOverdue TakeMails SettleMails
+	AccountOfCustomer DeleteRecords Timelines
 	LockDueOrders LockProductsOfOrders StampPayments StampRefunds CountPayments
 	InsertProviderEvent SetProviderEventVerdict FindPayment FindRefund PurgeProviderEvents`)
 

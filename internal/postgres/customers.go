@@ -53,11 +53,25 @@ func (tx *transaction) requireCustomer(ctx context.Context, id uuid.UUID) {
 	query := tx.CustomerExists(ctx, []dbsqlc.CustomerExistsParams{{AccountID: tx.account, ID: id}})
 	loaded(tx, func() (bool, error) {
 		exists, err := one(query)
-		if err == nil && !exists {
-			err = pgx.ErrNoRows
-		}
-		return exists, found("customer", err)
+		return exists, foundCustomer(exists, err)
 	})
+}
+
+// requireCustomerOfOrder queues a look at the customer of an order that is locked. Loading fails if
+// the customer was erased.
+func (tx *transaction) requireCustomerOfOrder(ctx context.Context, order uuid.UUID) {
+	query := tx.CustomerOfOrderExists(ctx, []dbsqlc.CustomerOfOrderExistsParams{{AccountID: tx.account, OrderID: order}})
+	loaded(tx, func() (bool, error) {
+		exists, err := one(query)
+		return exists, foundCustomer(exists, err)
+	})
+}
+
+func foundCustomer(exists bool, err error) error {
+	if err == nil && !exists {
+		err = pgx.ErrNoRows
+	}
+	return found("customer", err)
 }
 
 func (tx *transaction) lockCustomer(ctx context.Context, id uuid.UUID) *checkout.Customer {

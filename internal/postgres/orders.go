@@ -60,6 +60,9 @@ func placeOrder(wanted checkout.NewOrder) command[checkout.Order] {
 func (s *Store) UpdateOrder(ctx context.Context, call checkout.Call, id uuid.UUID, change checkout.OrderChange) (checkout.Answer, error) {
 	return once(ctx, s, call, func(ctx context.Context, tx *transaction) decision[checkout.Order] {
 		order := tx.lockOrder(ctx, id)
+		if change.ShippingAddress != nil {
+			tx.requireCustomerOfOrder(ctx, id)
+		}
 		return func() (checkout.Order, checkout.Changes, *checkout.Error) {
 			return checkout.UpdateOrder(*order, change, tx.Now())
 		}

@@ -168,7 +168,7 @@ func (b *CountDeclinesBatchResults) Close() error {
 }
 
 const customerExists = `-- name: CustomerExists :batchone
-SELECT EXISTS (SELECT FROM customers WHERE account_id = $1 AND id = $2)
+SELECT EXISTS (SELECT FROM customers WHERE account_id = $1 AND id = $2 AND erased_at IS NULL)
 `
 
 type CustomerExistsBatchResults struct {
@@ -214,6 +214,59 @@ func (b *CustomerExistsBatchResults) QueryRow(f func(int, bool, error)) {
 }
 
 func (b *CustomerExistsBatchResults) Close() error {
+	b.closed = true
+	return b.br.Close()
+}
+
+const customerOfOrderExists = `-- name: CustomerOfOrderExists :batchone
+SELECT EXISTS (SELECT FROM orders o JOIN customers c ON c.account_id = o.account_id AND c.id = o.customer_id
+    WHERE o.account_id = $1 AND o.id = $2 AND c.erased_at IS NULL)
+`
+
+type CustomerOfOrderExistsBatchResults struct {
+	br     pgx.BatchResults
+	tot    int
+	closed bool
+}
+
+type CustomerOfOrderExistsParams struct {
+	AccountID uuid.UUID
+	OrderID   uuid.UUID
+}
+
+// Sent behind LockOrder, as a statement of its own: it sees what was committed while the lock was waited for.
+func (q *Queries) CustomerOfOrderExists(ctx context.Context, arg []CustomerOfOrderExistsParams) *CustomerOfOrderExistsBatchResults {
+	batch := &pgx.Batch{}
+	for _, a := range arg {
+		vals := []interface{}{
+			a.AccountID,
+			a.OrderID,
+		}
+		batch.Queue(customerOfOrderExists, vals...)
+	}
+	br := q.db.SendBatch(ctx, batch)
+	return &CustomerOfOrderExistsBatchResults{br, len(arg), false}
+}
+
+func (b *CustomerOfOrderExistsBatchResults) QueryRow(f func(int, bool, error)) {
+	defer b.br.Close()
+	for t := 0; t < b.tot; t++ {
+		var exists bool
+		if b.closed {
+			if f != nil {
+				f(t, exists, ErrBatchAlreadyClosed)
+			}
+			continue
+		}
+		row := b.br.QueryRow()
+		err := row.Scan(&exists)
+		if f != nil {
+			f(t, exists, err)
+		}
+	}
+}
+
+func (b *CustomerOfOrderExistsBatchResults) Close() error {
 	b.closed = true
 	return b.br.Close()
 }
@@ -999,7 +1052,7 @@ func (b *InsertWalletBatchResults) Close() error {
 }
 
 const lockCustomer = `-- name: LockCustomer :batchone
-SELECT id, account_id, name, email, created_at, updated_at FROM customers WHERE account_id = $1 AND id = $2 FOR NO KEY UPDATE
+SELECT id, account_id, name, email, created_at, updated_at, erased_at FROM customers WHERE account_id = $1 AND id = $2 AND erased_at IS NULL FOR NO KEY UPDATE
 `
 
 type LockCustomerBatchResults struct {
@@ -1044,6 +1097,7 @@ func (b *LockCustomerBatchResults) QueryRow(f func(int, Customer, error)) {
 			&i.Email,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.ErasedAt,
 		)
 		if f != nil {
 			f(t, i, err)

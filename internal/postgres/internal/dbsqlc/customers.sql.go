@@ -12,7 +12,7 @@ import (
 )
 
 const getCustomer = `-- name: GetCustomer :one
-SELECT id, account_id, name, email, created_at, updated_at FROM customers WHERE account_id = $1 AND id = $2
+SELECT id, account_id, name, email, created_at, updated_at, erased_at FROM customers WHERE account_id = $1 AND id = $2 AND erased_at IS NULL
 `
 
 type GetCustomerParams struct {
@@ -30,6 +30,7 @@ func (q *Queries) GetCustomer(ctx context.Context, arg GetCustomerParams) (Custo
 		&i.Email,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.ErasedAt,
 	)
 	return i, err
 }

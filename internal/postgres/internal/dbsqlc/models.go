@@ -47,6 +47,7 @@ type Customer struct {
 	Email     string
 	CreatedAt time.Time
 	UpdatedAt time.Time
+	ErasedAt  *time.Time
 }
 
 type DeadLetter struct {
