@@ -4,7 +4,9 @@ REVOKE ALL ON ALL TABLES IN SCHEMA public FROM service_role;
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM service_role;
 REVOKE ALL ON SCHEMA public FROM service_role;
 GRANT USAGE ON SCHEMA public TO service_role;
--- Every role may make temporary tables. Only the database's owner can change that: another role gets a warning.
+-- Every role may make temporary tables, and tables in a schema that an old release of PostgreSQL made. Only their owners can
+-- change that: another role gets a warning.
+REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 DO $$ BEGIN EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database()); END $$;
 GRANT SELECT ON schema_migrations TO service_role;
 
