@@ -2,6 +2,7 @@ package authority
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -137,7 +138,7 @@ func (k *Keys) SettleAny(ctx context.Context, a Attempt, run Run) (Result, error
 // settling keeps an outcome for the key that began an operation.
 type settling struct{ Attempt }
 
-func (s settling) keep(tx *Tx, o Outcome, state string, header []byte) error {
+func (s settling) keep(tx *Tx, o Outcome, state string, header json.RawMessage) error {
 	switch o.kind {
 	case nothing:
 		return nil

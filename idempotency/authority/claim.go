@@ -2,6 +2,7 @@ package authority
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -53,7 +54,7 @@ type claiming struct {
 
 // keep puts the claim before all writes that are queued: keys are locked before what is written
 // without having been locked.
-func (c claiming) keep(tx *Tx, o Outcome, state string, header []byte) error {
+func (c claiming) keep(tx *Tx, o Outcome, state string, header json.RawMessage) error {
 	if o.kind == begun && !c.begins {
 		return errBegun
 	}

@@ -61,7 +61,7 @@ func (k *Keys) beginClaim(ctx context.Context, claim Claim) (*Tx, error) {
 
 // keeper queues how the key's row keeps an outcome.
 type keeper interface {
-	keep(tx *Tx, o Outcome, state string, header []byte) error
+	keep(tx *Tx, o Outcome, state string, header json.RawMessage) error
 }
 
 // run runs, and commits what follows.
@@ -89,7 +89,7 @@ func (tx *Tx) run(ctx context.Context, run Run, key keeper) (Result, error) {
 var states = map[kind]string{done: "completed", refused: "failed", refusedForNow: "refused", begun: "in_progress"}
 
 func (tx *Tx) keep(o Outcome, key keeper) error {
-	var header []byte
+	var header json.RawMessage // not []byte, which is sent as bytea where the driver does not ask for a type
 	own := o.kind == nothing || o.kind == begun || o.kind == refusedForNow && o.answer.Status == 0
 	if !own && (o.answer.Status < 200 || o.answer.Status > 499) {
 		return fmt.Errorf("%w: an answer has a status from 200 to 499, not %d: return an error instead", errMistake, o.answer.Status)

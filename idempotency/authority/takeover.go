@@ -15,6 +15,7 @@ import (
 // keeps others away: in the store that all processes share, or by [WithLease].
 func (tx *Tx) takeOver(ctx context.Context, claim Claim, resume Resume) (*Attempt, Result, error) {
 	tx.rollback(ctx)
+	tx.add(clockSQL) // for its limits
 	if resume != nil {
 		resume(ctx, tx)
 	}

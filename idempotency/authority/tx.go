@@ -227,6 +227,7 @@ func (tx *Tx) rollback(ctx context.Context) {
 func (tx *Tx) restart(ctx context.Context) {
 	tx.rollback(ctx)
 	tx.add(beginSQL)
+	tx.add(clockSQL) // for its limits
 	tx.restarted = true
 }
 

@@ -4,11 +4,13 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/internal/localserver"
 	"github.com/oncepay/oncepay/internal/outbox"
 	"github.com/oncepay/oncepay/internal/testenv"
 )
@@ -54,6 +56,54 @@ func TestFailover_WithLossIsNoticed(t *testing.T) {
 	var first int64
 	require.NoError(t, r.servers.pool.QueryRow(t.Context(), "SELECT id FROM outbox WHERE subject = $1", again.field(t, "id")).Scan(&first))
 	require.Greater(t, first, int64(1_000_000_000), "no position is used twice: "+strconv.FormatInt(first, 10))
+}
+
+// TestFailover_BehindAPoolerIsNoticed although the replica's connections stay. No order that is
+// placed before it is noticed draws a position that a lost order has.
+func TestFailover_BehindAPoolerIsNoticed(t *testing.T) {
+	t.Parallel()
+	pair := testenv.PostgresPair(t)
+	pooler := testenv.PgBouncer(t, localserver.PostgresURL(pair.Primary.Addr), "transaction")
+	cfg := configFor(t, testenv.InQueryMode(pooler.URL, "cache_describe"), testenv.RedisServer(t).URL)
+	_, err := Migrate(t.Context(), cfg, slog.New(slog.DiscardHandler), "up")
+	require.NoError(t, err)
+	r := serveSeeded(t, cfg)
+	customer := r.call(http.MethodPost, "/v1/customers", "customer", `{"name":"Ada","email":"ada@example.com"}`).field(t, "id")
+	order := func(key string) answer {
+		return r.call(http.MethodPost, "/v1/orders", key, `{"customer_id":"`+customer+`","items":[{"sku":"tee-black","quantity":1}]}`)
+	}
+	pair.CatchUp()
+	pair.Detach()
+	lost := order("lost")
+	require.Equal(t, http.StatusCreated, lost.status, lost.body)
+
+	pooler.MoveTo(pair.Standby.Addr, pair.FailOver)
+	next := order("next") // at once
+	for next.status == http.StatusServiceUnavailable {
+		next = order("next")
+	}
+	require.Equal(t, http.StatusCreated, next.status, next.body)
+	var position int64
+	require.NoError(t, r.servers.pool.QueryRow(t.Context(), "SELECT id FROM outbox WHERE subject = $1", next.field(t, "id")).Scan(&position))
+	require.Greater(t, position, int64(1_000_000_000), "no position is used twice")
+	require.InDelta(t, 2, r.servers.timeline.Number(), 0)
+	again := order("lost")
+	require.Equal(t, http.StatusCreated, again.status, again.body)
+	require.Empty(t, again.header.Get("X-Idempotent-Replay"), "no answer is replayed whose effect is gone")
+}
+
+// TestFailover_BackIsNoticedBehindAPooler: to a server that does not have what the other one has.
+func TestFailover_BackIsNoticedBehindAPooler(t *testing.T) {
+	t.Parallel()
+	first, second := testenv.PostgresServer(t), testenv.PostgresServer(t)
+	pooler := testenv.PgBouncer(t, first.URL, "transaction")
+	r := serve(t, configFor(t, testenv.InQueryMode(pooler.URL, "exec"), testenv.Redis(t)))
+	before := r.servers.timeline.Name()
+	pooler.MoveTo(second.Addr, func() {})
+	require.Eventually(t, func() bool { return r.servers.timeline.Name() != before }, patience, pause)
+	pooler.MoveTo(first.Addr, func() {})
+	require.Eventually(t, func() bool { return r.servers.timeline.Name() == before }, patience, pause)
+	require.Equal(t, 2, strings.Count(r.logs.String(), "PostgreSQL was failed over or restored"))
 }
 
 // TestFailover_OfASynchronousStandbyLosesNoAnswer cuts the standby off while orders are placed.

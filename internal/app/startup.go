@@ -52,12 +52,18 @@ func (a *App) awaitServers(ctx context.Context) error {
 	return a.awaitRedis(ctx)
 }
 
-// awaitPostgres returns when PostgreSQL answers, and logs that it waits. The error after limit says
-// what the last answer was.
+// awaitPostgres returns when PostgreSQL answers and a transaction works, and logs that it waits. It
+// does not wait if that would not help. The error after limit says what the last answer was.
 func awaitPostgres(ctx context.Context, pool *pgxpool.Pool, limit time.Duration, log *slog.Logger) error {
 	server := pool.Config().ConnConfig
 	what := "PostgreSQL at " + net.JoinHostPort(server.Host, strconv.Itoa(int(server.Port)))
-	return await(ctx, log, what, limit, pool.Ping)
+	return await(ctx, log, what, limit, func(ctx context.Context) error {
+		err := postgres.CheckServer(ctx, pool)
+		if postgres.IsPermanent(err) {
+			return wait.Stop(fmt.Errorf("PostgreSQL does not accept the settings in DATABASE_URL: %w", err))
+		}
+		return err
+	})
 }
 
 // awaitSchema waits for a migration that may be running at the same time.

@@ -45,6 +45,22 @@ func TestStart_FailsWithoutPostgres(t *testing.T) {
 	require.ErrorContains(t, r.awaitEnd(), "for PostgreSQL at "+r.servers.pool.Config().ConnConfig.Host)
 }
 
+// TestStart_EndsAtOnceIfWaitingDoesNotHelp, of a replica and of a migration.
+func TestStart_EndsAtOnceIfWaitingDoesNotHelp(t *testing.T) {
+	t.Parallel()
+	pooled := testenv.PgBouncer(t, testenv.Postgres(t), "transaction").URL
+	for url, sentence := range map[string]string{
+		pooled:                             "default_query_exec_mode",
+		pooled + "&statement_timeout=4000": "unsupported startup parameter: statement_timeout",
+	} {
+		cfg := configFor(t, url, testenv.Redis(t))
+		cfg.StartupDeadline = 2 * patience // longer than awaitEnd waits
+		require.ErrorContains(t, serve(t, cfg).awaitEnd(), sentence)
+		_, err := Migrate(t.Context(), cfg, slog.New(slog.DiscardHandler), "up")
+		require.ErrorContains(t, err, sentence)
+	}
+}
+
 func TestStart_NeedsTheSchema(t *testing.T) {
 	t.Parallel()
 	cfg := configFor(t, testenv.EmptyPostgres(t), testenv.Redis(t))

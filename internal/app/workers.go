@@ -25,6 +25,10 @@ type worker interface {
 	Stop()
 }
 
+// timelineInterval is between two looks at PostgreSQL's timeline. With its jitter, a failover behind
+// a pooler is noticed within a second or so.
+const timelineInterval = 700 * time.Millisecond
+
 // workers are all of a replica, and those of them that others know.
 type workers struct {
 	all        []worker
@@ -45,6 +49,9 @@ func (a *App) makeWorkers(ctx context.Context, store *postgres.Store) {
 		a.workers.reconciler,
 		checkout.NewExpirer(store, a.every(a.cfg.ExpiryInterval)),
 		purge.New(store, purge.Options{Schedule: a.every(a.cfg.PurgeInterval), EventsKept: a.cfg.OutboxRetention}),
+		background.NewPeriodic("timeline", a.every(timelineInterval), func(ctx context.Context) (int, error) {
+			return 0, postgres.LookAtTimeline(ctx, a.servers.pool)
+		}),
 	}
 	if records, ok := a.servers.records.(*pgstore.Store); ok {
 		a.workers.all = append(a.workers.all, sweeper{pgstore.NewSweeper(records, pgstore.WithSweeperLogger(a.log))})

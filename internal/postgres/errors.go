@@ -16,6 +16,7 @@ var errOutdated = errors.New("what the decision was based on has changed meanwhi
 
 // SQLSTATE codes that lead to different errors (PostgreSQL manual, appendix A).
 const (
+	stateNotNull         = "23502"
 	stateUniqueViolation = "23505"
 	stateCheckViolation  = "23514"
 	stateBadEncoding     = "22021" // a NUL in a text
@@ -53,7 +54,7 @@ func translate(doing string, err error) error {
 	case errors.As(err, &server) && (server.Code == stateBadEncoding || server.Code == stateUntranslatable):
 		return &checkout.Error{Kind: checkout.KindInvalid, Code: "invalid_text", Retryable: true,
 			Message: "A text contains a character that can't be stored."}
-	case authority.IsUnavailable(err):
+	case authority.IsUnavailable(err), errors.As(err, &server) && server.TableName == "outbox" && server.Code == stateNotNull: // InsertEvent
 		return checkout.Unavailable(doing, err)
 	default:
 		return fmt.Errorf("%s: %w", doing, err)

@@ -4,19 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"strings"
 	"time"
 
 	"github.com/golang-migrate/migrate/v4"
-	"github.com/golang-migrate/migrate/v4/database"
-	migratepgx "github.com/golang-migrate/migrate/v4/database/pgx/v5"
 	"github.com/golang-migrate/migrate/v4/source/iofs"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/oncepay/oncepay/db"
 )
@@ -151,47 +145,9 @@ func openMigrations(ctx context.Context, databaseURL string) (*migrate.Migrate, 
 	if err != nil {
 		return nil, err
 	}
-	config, err := pgx.ParseConfig(databaseURL)
+	driver, err := openDriver(ctx, databaseURL)
 	if err != nil {
-		return nil, fmt.Errorf("parse the database URL: %w", err)
+		return nil, err
 	}
-	config.ConnectTimeout = acquireTimeout
-	config.RuntimeParams["application_name"] = "oncepay migrate"
-	config.RuntimeParams["lock_timeout"] = milliseconds(migrateLockTimeout)
-	pool := stdlib.OpenDB(*config)
-	if err := pool.PingContext(ctx); err != nil {
-		return nil, errors.Join(err, pool.Close())
-	}
-	driver, err := migratepgx.WithInstance(pool, &migratepgx.Config{MigrationsTable: versionTable})
-	if err != nil {
-		return nil, errors.Join(err, pool.Close())
-	}
-	return migrate.NewWithInstance("iofs", files, "pgx5", &atomicDriver{Driver: driver})
-}
-
-// atomicDriver applies a migration and notes its version in one transaction. golang-migrate does it
-// in three, and a process that is killed in between leaves a "dirty" schema that an operator
-// has to repair.
-type atomicDriver struct {
-	database.Driver
-	version int // that the next migration leads to; database.NilVersion is none
-}
-
-// SetVersion only remembers a version that is still being migrated to.
-func (d *atomicDriver) SetVersion(version int, dirty bool) error {
-	if dirty {
-		d.version = version
-		return nil
-	}
-	return d.Driver.SetVersion(version, false)
-}
-
-// Run applies a migration. Statements that are sent together are one transaction (PostgreSQL
-// manual, "Multiple Statements in a Simple Query").
-func (d *atomicDriver) Run(migration io.Reader) error {
-	note := "\n; TRUNCATE " + versionTable + ";"
-	if d.version != database.NilVersion {
-		note += fmt.Sprintf(" INSERT INTO %s (version, dirty) VALUES (%d, false);", versionTable, d.version)
-	}
-	return d.Driver.Run(io.MultiReader(migration, strings.NewReader(note)))
+	return migrate.NewWithInstance("iofs", files, "pgx5", driver)
 }

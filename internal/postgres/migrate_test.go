@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/golang-migrate/migrate/v4/database"
-	migratepgx "github.com/golang-migrate/migrate/v4/database/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/checkout"
@@ -109,11 +107,12 @@ func TestMigrate_IsSafeConcurrently(t *testing.T) {
 
 func TestMigrate_FailureLeavesNothing(t *testing.T) {
 	t.Parallel()
-	pool := open(t, testenv.EmptyPostgres(t))
-	migratepgxDriver, err := migratepgx.WithInstance(stdlib.OpenDBFromPool(pool), &migratepgx.Config{MigrationsTable: versionTable})
+	url := testenv.EmptyPostgres(t)
+	pool := open(t, url)
+	driver, err := openDriver(t.Context(), url)
 	require.NoError(t, err)
-	driver := &atomicDriver{Driver: migratepgxDriver}
 	t.Cleanup(func() { require.NoError(t, driver.Close()) })
+	require.NoError(t, driver.Lock())
 
 	require.NoError(t, driver.SetVersion(7, true))
 	require.Error(t, driver.Run(strings.NewReader("CREATE TABLE half (n int); SELECT 1 / 0")))

@@ -152,16 +152,15 @@ func (o *Outbox) Lag(ctx context.Context, group outbox.Group) (outbox.Lag, error
 func (o *Outbox) Replay(ctx context.Context, since time.Duration) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, replayTimeout)
 	defer cancel()
-	conn, err := o.store.acquire(ctx)
-	if err != nil {
-		return 0, err
-	}
-	session := conn.Hijack() // so that its setting does not return to the pool
-	defer func() { _ = session.Close(context.WithoutCancel(ctx)) }()
-	if _, err := session.Exec(ctx, "SELECT set_config('statement_timeout', $1, false)", milliseconds(replayTimeout)); err != nil {
-		return 0, fmt.Errorf("set the statement timeout: %w", err)
-	}
-	return dbsqlc.New(session).ReplayEvents(ctx, since.Seconds())
+	var replayed int64
+	err := pgx.BeginFunc(ctx, o.store.pool, func(tx pgx.Tx) (err error) {
+		if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', $1, true)", milliseconds(replayTimeout)); err != nil {
+			return fmt.Errorf("set the statement timeout: %w", err)
+		}
+		replayed, err = dbsqlc.New(tx).ReplayEvents(ctx, since.Seconds())
+		return err
+	})
+	return replayed, err
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

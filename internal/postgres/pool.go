@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -76,21 +77,12 @@ func Open(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	}
 	config.BeforeConnect = cancelNothing
 	config.ConnConfig.Tracer = cfg.Tracer
-	setSession(config.ConnConfig)
+	config.ConnConfig.RuntimeParams["application_name"] = "oncepay"
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("make the connection pool: %w", err)
 	}
 	return pool, nil
-}
-
-// setSession sets the limits of every session (PostgreSQL manual, "Client Connection Defaults").
-func setSession(config *pgx.ConnConfig) {
-	session := config.RuntimeParams
-	session["application_name"] = "oncepay"
-	session["idle_in_transaction_session_timeout"] = milliseconds(idleInTransactionTimeout)
-	session["lock_timeout"] = milliseconds(lockTimeout)
-	session["statement_timeout"] = milliseconds(statementTimeout)
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
@@ -100,6 +92,7 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 // of a string ([database/sql/driver.Valuer]), which takes ten times as long.
 func registerTypes(conn *pgx.Conn) {
 	pgxuuid.Register(conn.TypeMap())
+	conn.TypeMap().RegisterDefaultPgType([]uuid.UUID{}, "_uuid") // for query modes that do not ask the server for types
 	conn.TypeMap().RegisterType(&pgtype.Type{
 		Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
 }

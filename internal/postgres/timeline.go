@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Timeline names the history of commits that a server continues. A standby that is promoted and a
@@ -31,10 +32,17 @@ type Beginning struct {
 // than any standby is behind, and far less than a bigint holds.
 const positionGap = 1_000_000_000
 
+// timelineSQL fails on a server that is still a standby, which is of no use to us. It also sets the
+// limits of the session (PostgreSQL manual, "Client Connection Defaults"): a pooler refuses them as
+// parameters of a connection's start. Behind one that shares its sessions among transactions they
+// are lost, and those of the authority's transactions count.
+var timelineSQL = fmt.Sprintf(`SELECT system_identifier, %s, to_regclass('timelines') IS NOT NULL FROM pg_control_system(), (SELECT
+	set_config('idle_in_transaction_session_timeout', '%d', false), set_config('lock_timeout', '%d', false),
+	set_config('statement_timeout', '%d', false)) AS session`, timelineNumber,
+	idleInTransactionTimeout.Milliseconds(), lockTimeout.Milliseconds(), statementTimeout.Milliseconds())
+
 const (
-	// timelineSQL fails on a server that is still a standby, which is of no use to us.
-	timelineSQL = `SELECT system_identifier, ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer,
-		to_regclass('timelines') IS NOT NULL FROM pg_control_system()`
+	timelineNumber = "('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer"
 
 	// beginTimelineSQL is one statement: whoever finds the row finds the positions moved, too. Who
 	// comes at the same time waits for it. A timeline whose sequence is behind the cursor begins
@@ -49,11 +57,20 @@ const (
 )
 
 // timelines follows the timeline of a pool's connections. A connection is looked at before it is
-// used, so nothing is read or written on a timeline before it is noted.
+// used. Behind a pooler the server of a connection may change later: LookAtTimeline notices it, and
+// InsertEvent refuses a timeline that is not noted.
 type timelines struct {
 	noted  atomic.Pointer[Timeline]
 	follow func(Timeline)
 	begin  func(Beginning)
+}
+
+// LookAtTimeline reads the timeline and notes it, as each new connection does.
+func LookAtTimeline(ctx context.Context, pool *pgxpool.Pool) error {
+	ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
+	defer cancel()
+	err := pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return pool.Config().AfterConnect(ctx, conn.Conn()) })
+	return translate("look at the timeline", err)
 }
 
 func (t *timelines) afterConnect(ctx context.Context, conn *pgx.Conn) error {
@@ -83,7 +100,8 @@ func (t *timelines) afterConnect(ctx context.Context, conn *pgx.Conn) error {
 func (t *timelines) note(ctx context.Context, conn *pgx.Conn, now Timeline) error {
 	begun := Beginning{Timeline: now}
 	var position int64
-	err := conn.QueryRow(ctx, beginTimelineSQL, now.System, now.Number, int64(positionGap)).Scan(&begun.Published, &position)
+	// A named statement could meet its own name behind a pooler, before CheckServer has refused that.
+	err := conn.QueryRow(ctx, beginTimelineSQL, pgx.QueryExecModeExec, now.System, now.Number, int64(positionGap)).Scan(&begun.Published, &position)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}

@@ -45,6 +45,10 @@ var (
 		files:    []string{"redis-server", "valkey-server"},
 		packages: packages{"redis-server", "redis", "valkey", "redis", "redis"},
 	}
+	PgBouncer = &Program{
+		Name: "PgBouncer", Use: "for tests", probe: version, service: "pgbouncer",
+		files: []string{"pgbouncer", "/usr/sbin/pgbouncer"}, packages: same("pgbouncer"),
+	}
 	Termtosvg   = simple("termtosvg", "for the recording", packages{"termtosvg", "", "", "", ""})
 	Nginx       = &Program{Name: "nginx", Use: "for the stack", files: []string{"nginx"}, probe: []string{"-v"}, service: "nginx", packages: same("nginx")}
 	Spin        = &Program{Name: "Spin", Use: "for the model", files: []string{"spin"}, packages: packages{"spin", "", "", "", "spin"}}
@@ -87,13 +91,14 @@ const Stack = "stack"
 // scripts/airgap-images.sh, and .ci/run.
 func needs() map[string][]*Program {
 	servers := []*Program{PostgreSQL, Redis, Nginx}
+	withPooler := append(slices.Clone(servers), PgBouncer)
 	onStack := servers
 	if _, err := Docker.Find(); err == nil && os.Getenv("STACK_DRIVER") != "native" {
 		onStack = nil // it may choose Docker; otherwise it asks for its servers itself
 	}
 	c, chromium, curl := []*Program{Compiler}, []*Program{Chromium}, []*Program{Curl, JQ}
 	git, docker := []*Program{Git}, []*Program{Docker, Compose}
-	ci := slices.Concat(c, git, curl, chromium, servers, []*Program{Spin, Debootstrap})
+	ci := slices.Concat(c, git, curl, chromium, withPooler, []*Program{Spin, Debootstrap})
 	if _, err := os.Stat("/var/run/docker.sock"); err == nil {
 		ci = append(ci, docker...)
 	}
@@ -104,20 +109,22 @@ func needs() map[string][]*Program {
 		"generate:check test:fuzz": slices.Concat(c, git),
 		"test:quick test:unit":     slices.Concat(c, git, chromium),
 		"release:check":            slices.Concat(c, git, curl),
-		"test:all":                 slices.Concat(c, git, curl, chromium, servers),
-		"test:integration test:security test:greed":   slices.Concat(c, servers),
-		"test:console console:pictures dashboard":     slices.Concat(c, chromium, servers),
-		"up test:stress test:stress:all":              slices.Concat(c, onStack),
-		"test:scenarios test:tour":                    slices.Concat(c, curl, onStack),
-		"recording":                                   slices.Concat(c, curl, onStack, []*Program{Termtosvg}),
-		"test:faults test:upgrade test:mutants bench": slices.Concat(c, git, servers),
-		"test:others":                                 slices.Concat(c, git, curl, servers),
-		"test:compose":                                slices.Concat(c, curl, docker),
-		"model":                                       slices.Concat(c, []*Program{Spin}),
-		"image":                                       {Docker},
-		"airgap-images":                               {Debootstrap, Docker},
-		"kubernetes:try":                              slices.Concat(curl, []*Program{Debootstrap, Docker, Etcd, Containerd, NetworkPlugins, IPTables, IPRoute, OpenSSL}),
-		"ci":                                          ci,
+		"test:all":                 slices.Concat(c, git, curl, chromium, withPooler),
+		"test:integration":         slices.Concat(c, withPooler),
+		"test:security test:greed": slices.Concat(c, servers),
+		"test:console console:pictures dashboard": slices.Concat(c, chromium, servers),
+		"up test:stress test:stress:all":          slices.Concat(c, onStack),
+		"test:scenarios test:tour":                slices.Concat(c, curl, onStack),
+		"recording":                               slices.Concat(c, curl, onStack, []*Program{Termtosvg}),
+		"test:faults":                             slices.Concat(c, git, withPooler),
+		"test:upgrade test:mutants bench":         slices.Concat(c, git, servers),
+		"test:others":                             slices.Concat(c, git, curl, servers),
+		"test:compose":                            slices.Concat(c, curl, docker),
+		"model":                                   slices.Concat(c, []*Program{Spin}),
+		"image":                                   {Docker},
+		"airgap-images":                           {Debootstrap, Docker},
+		"kubernetes:try":                          slices.Concat(curl, []*Program{Debootstrap, Docker, Etcd, Containerd, NetworkPlugins, IPTables, IPRoute, OpenSSL}),
+		"ci":                                      ci,
 	} {
 		for task := range strings.FieldsSeq(tasks) {
 			all[task] = programs

@@ -1,6 +1,10 @@
 -- name: InsertEvent :batchexec
+-- The column refuses a NULL: no position is drawn on a timeline that is not noted, because an event that
+-- was lost may have it. Only behind a pooler can a server change under a connection.
 INSERT INTO outbox (event_id, account_id, type, aggregate, subject, data)
-VALUES (@event_id, @account_id, @type, @aggregate, @subject, @data);
+VALUES (CASE WHEN EXISTS (SELECT FROM timelines
+        WHERE number = ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer) THEN @event_id::uuid END,
+    @account_id, @type, @aggregate, @subject, @data);
 
 -- name: LeaseOutbox :one
 -- Takes or renews the lease. No row: another relay holds it. A lease that is longer than two was given

@@ -44,6 +44,21 @@ func TestAuthority_PassesTheSuite(t *testing.T) {
 	})
 }
 
+// TestAuthority_PassesTheSuiteInEachQueryMode of pgx, and in those that need no session behind a
+// pooler that keeps none.
+func TestAuthority_PassesTheSuiteInEachQueryMode(t *testing.T) {
+	t.Parallel()
+	testenv.EachQueryMode(t, func(t *testing.T, via func(string) string) {
+		authoritytest.Run(t, func(t *testing.T) authoritytest.Bench {
+			pool, err := pgxpool.New(t.Context(), via(testenv.EmptyPostgres(t)))
+			require.NoError(t, err)
+			t.Cleanup(pool.Close)
+			require.NoError(t, authority.Migrate(t.Context(), pool))
+			return authoritytest.Bench{Pool: pool}
+		})
+	})
+}
+
 // TestAuthority_PassesTheSuiteOnATableOfItsUser has other names and types of columns.
 func TestAuthority_PassesTheSuiteOnATableOfItsUser(t *testing.T) {
 	t.Parallel()

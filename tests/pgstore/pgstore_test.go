@@ -25,6 +25,22 @@ func TestStore_PassesTheSuite(t *testing.T) {
 	storetest.Run(t, func(*testing.T) storetest.Bench { return storetest.Bench{Store: store} })
 }
 
+// TestStore_PassesTheSuiteInEachQueryMode of pgx, and in those that need no session behind a pooler
+// that keeps none.
+func TestStore_PassesTheSuiteInEachQueryMode(t *testing.T) {
+	t.Parallel()
+	testenv.EachQueryMode(t, func(t *testing.T, via func(string) string) {
+		pool, _ := open(t, via(testenv.EmptyPostgres(t)))
+		require.NoError(t, pgstore.Migrate(t.Context(), pool))
+		store := pgstore.New(pool, pgstore.WithAttemptTimeout(time.Minute), pgstore.WithoutNotify())
+		unwatched := struct { // a pooler without sessions loses LISTEN
+			idempotency.Store
+			idempotency.Reader
+		}{store, store}
+		storetest.Run(t, func(*testing.T) storetest.Bench { return storetest.Bench{Store: unwatched} })
+	})
+}
+
 // migrated makes a pool on a database of the test's own, with a table.
 func migrated(t testing.TB) *pgxpool.Pool {
 	t.Helper()

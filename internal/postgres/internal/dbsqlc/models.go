@@ -5,6 +5,7 @@
 package dbsqlc
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -67,7 +68,7 @@ type IdempotencyKey struct {
 	Status          string
 	ResourceID      *uuid.UUID
 	ResponseStatus  *int32
-	ResponseHeaders []byte
+	ResponseHeaders json.RawMessage
 	ResponseBody    []byte
 	CreatedAt       time.Time
 	CompletedAt     *time.Time
@@ -126,7 +127,7 @@ type Order struct {
 	Status          string
 	TotalAmount     int64
 	TotalCurrency   string
-	ShippingAddress []byte
+	ShippingAddress json.RawMessage
 	CreatedAt       time.Time
 	UpdatedAt       time.Time
 	ExpiresAt       time.Time
@@ -162,7 +163,7 @@ type Outbox struct {
 	Type      string
 	Aggregate string
 	Subject   uuid.UUID
-	Data      []byte
+	Data      json.RawMessage
 	CreatedAt time.Time
 }
 

@@ -7,6 +7,7 @@ package dbsqlc
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/google/uuid"
 )
@@ -23,7 +24,7 @@ type GetOrderParams struct {
 
 type GetOrderRow struct {
 	Order Order
-	Items []byte
+	Items json.RawMessage
 }
 
 func (q *Queries) GetOrder(ctx context.Context, arg GetOrderParams) (GetOrderRow, error) {
@@ -63,7 +64,7 @@ type ListOrdersParams struct {
 
 type ListOrdersRow struct {
 	Order Order
-	Items []byte
+	Items json.RawMessage
 }
 
 func (q *Queries) ListOrders(ctx context.Context, arg ListOrdersParams) ([]ListOrdersRow, error) {
