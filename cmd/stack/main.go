@@ -31,7 +31,8 @@ const usage = `usage: go run ./cmd/stack COMMAND [FLAGS]
   logs --key KEY             what both replicas have logged about an idempotency key, in order
   watch                      shop until Ctrl-C, with a line each second: run it in a second terminal, and break something
 
-Break it (SERVICE is api-1, api-2, pspsim, mail, redis, postgres or nginx; with --redis sentinel also redis-replica and sentinel-1 to 3):
+Break it (SERVICE is api-1, api-2, pspsim, mail, redis, postgres or nginx; with --pooler pgbouncer also pgbouncer;
+    with --redis sentinel also redis-replica and sentinel-1 to 3):
   kill | pause | resume SERVICE      SIGKILL, SIGSTOP, SIGCONT; not nginx, and no kill of postgres
   stop | start | restart SERVICE     in order; Redis starts empty, the others keep their data
   flush redis                        Redis loses everything
@@ -130,6 +131,8 @@ func parse(s *settings, args []string, getenv func(string) string, out io.Writer
 	flags.StringVar(&s.Redis, "redis", getenv("STACK_REDIS"), "up: single, or sentinel (native; also $STACK_REDIS)")
 	flags.StringVar(&s.Postgres, "postgres", getenv("STACK_POSTGRES"),
 		"up: single, standby, or sync-standby, which has each commit before it is answered (also $STACK_POSTGRES)")
+	flags.StringVar(&s.Pooler, "pooler", getenv("STACK_POOLER"),
+		"up: pgbouncer, between the replicas and PostgreSQL, in transaction mode (native; also $STACK_POOLER)")
 	flags.StringArrayVar(&s.Env, "env", nil, "up: `KEY=VALUE` for both replicas; may be given again")
 	flags.IntVar(&s.PortOffset, "port-offset", 0, "up: `N` is added to every port, for a second stack in another --dir")
 	flags.BoolVar(&s.Direct, "direct", getenv("STACK_DIRECT") != "", "up: without the fault proxy (also $STACK_DIRECT)")

@@ -44,7 +44,9 @@ func openDriver(ctx context.Context, databaseURL string) (database.Driver, error
 func (d *driver) Open(string) (database.Driver, error) { return d, nil }
 
 // Close closes the connections.
-func (d *driver) Close() error { return errors.Join(d.holder.Close(context.Background()), d.conn.Close(context.Background())) }
+func (d *driver) Close() error {
+	return errors.Join(d.holder.Close(context.Background()), d.conn.Close(context.Background()))
+}
 
 // migrateLimits are those of a transaction. A session may have others, of another connection.
 var migrateLimits = fmt.Sprintf("SET LOCAL lock_timeout = %d; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0;\n",

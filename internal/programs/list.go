@@ -46,7 +46,7 @@ var (
 		packages: packages{"redis-server", "redis", "valkey", "redis", "redis"},
 	}
 	PgBouncer = &Program{
-		Name: "PgBouncer", Use: "for tests", probe: version, service: "pgbouncer",
+		Name: "PgBouncer", Use: "for tests, and a stack with a pooler", probe: version, service: "pgbouncer",
 		files: []string{"pgbouncer", "/usr/sbin/pgbouncer"}, packages: same("pgbouncer"),
 	}
 	Termtosvg   = simple("termtosvg", "for the recording", packages{"termtosvg", "", "", "", ""})
@@ -87,6 +87,9 @@ func simple(name, use string, in packages) *Program {
 // Stack is the name under which Needs knows a stack on the native driver.
 const Stack = "stack"
 
+// Pooler is the same for a stack with a pooler.
+const Pooler = "pooler"
+
 // needs are what each task runs, and what is no task: a stack on the native driver, the images of
 // scripts/airgap-images.sh, and .ci/run.
 func needs() map[string][]*Program {
@@ -105,6 +108,7 @@ func needs() map[string][]*Program {
 	all := map[string][]*Program{}
 	for tasks, programs := range map[string][]*Program{
 		Stack:                      servers,
+		Pooler:                     {PgBouncer},
 		"generate lint fmt":        c,
 		"generate:check test:fuzz": slices.Concat(c, git),
 		"test:quick test:unit":     slices.Concat(c, git, chromium),

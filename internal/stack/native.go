@@ -50,7 +50,11 @@ func (d *nativeDriver) up(ctx context.Context) error {
 	if err := d.hold(ctx, idle...); err != nil {
 		return err
 	}
-	if err := programs.Ensure(ctx, d.options.Out, d.options.NoInstall, programs.Stack); err != nil {
+	needed := []string{programs.Stack}
+	if d.IsPooled() {
+		needed = append(needed, programs.Pooler)
+	}
+	if err := programs.Ensure(ctx, d.options.Out, d.options.NoInstall, needed...); err != nil {
 		return fmt.Errorf("%w: %w", errNothingStarted, err)
 	}
 	building, both := errgroup.WithContext(ctx)
@@ -61,6 +65,7 @@ func (d *nativeDriver) up(ctx context.Context) error {
 		func() error { return d.ensure(ctx, Proxy, PSP, Mail, RedisReplica) },
 		func() error { return d.ensure(ctx, sentinels...) },
 		func() error { return d.ensureStandby(ctx) },
+		func() error { return d.ensure(ctx, PgBouncer) },
 		func() error { return d.oneShot(ctx, "migrate", "up") },
 		func() error { return d.oneShot(ctx, "seed") },
 		func() error { return d.ensure(ctx, API1, API2, Nginx, Console) },
@@ -171,6 +176,8 @@ func (d *nativeDriver) prepare(ctx context.Context, name string) (run localserve
 		return localserver.Postgres.Command(ctx, cfg)
 	case d.StandbyServer():
 		return localserver.Standby(d.Via(name, d.Primary())).Command(ctx, cfg)
+	case PgBouncer:
+		return localserver.PgBouncer(d.PostgresPrimary(), "transaction").Command(ctx, cfg)
 	case Redis, RedisReplica:
 		return d.prepareRedis(ctx, cfg)
 	case Sentinel1, Sentinel2, Sentinel3:

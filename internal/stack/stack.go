@@ -42,13 +42,14 @@ type Options struct {
 	Driver     string    // Auto (also when empty), Native or Compose
 	Redis      string    // Single or Sentinel; empty: as the stack that is up, or Single
 	Postgres   string    // Single, Standby or SyncStandby; empty: in the same way
+	Pooler     string    // PgBouncer, or empty
 	Env        []string  // settings KEY=VALUE for both replicas, such as IDEMPOTENCY_LEASE=3s
 	PortOffset int       // is added to every port, for a second stack with its own Dir
 	BuildTags  string    // compile our programs with build constraints, such as failpoints
 	NoInstall  bool      // Up refuses instead of installing missing programs
 	Out        io.Writer // gets the progress; nil: nothing
 
-	// The rest, and more than a single server of Redis or PostgreSQL, is native only.
+	// The rest, and more than a single server of Redis or PostgreSQL, and the pooler, is native only.
 
 	// Direct connects the services without the fault proxy, which costs as much CPU as the replicas
 	// at full load. Connections can't be partitioned, slowed or cut then.
@@ -70,6 +71,7 @@ func (o *Options) check(up *state) error {
 		{"driver", o.Driver, up.Driver, []any{Native, Compose}},
 		{"redis", o.Redis, cmp.Or(up.Redis, Single), []any{Single, Sentinel}},
 		{"postgres", o.Postgres, cmp.Or(up.Postgres, Single), []any{Single, Standby, SyncStandby}},
+		{"pooler", o.Pooler, up.Pooler, []any{PgBouncer}},
 		{"port-offset", o.PortOffset, up.Offset, nil},
 		{"direct", o.Direct, up.Direct, nil},
 	} {

@@ -17,6 +17,9 @@ var errDiverged = errors.New("the standby has taken over, and this server may ha
 // databaseURL is where a replica finds PostgreSQL. With a standby it names both servers, and the
 // driver takes the one that accepts writes ("target_session_attrs" in the manual of libpq).
 func (d *nativeDriver) databaseURL(replica string) string {
+	if d.IsPooled() {
+		return localserver.ServiceURL(d.Via(replica, PgBouncer)) + "&default_query_exec_mode=cache_describe"
+	}
 	first := d.Via(replica, Postgres)
 	if !d.HasStandby() {
 		return localserver.ServiceURL(first)
@@ -63,7 +66,13 @@ func (d *nativeDriver) promote(ctx context.Context) error {
 	if err := localserver.Promote(ctx, d.Addr(standby)); err != nil {
 		return err
 	}
-	return d.update(func(data *state) { data.Promoted, data.Ended = standby, true })
+	if err := d.update(func(data *state) { data.Promoted, data.Ended = standby, true }); err != nil || !d.IsPooled() {
+		return err
+	}
+	if _, err := d.prepare(ctx, PgBouncer); err != nil { // writes the new primary's address
+		return err
+	}
+	return localserver.AskPgBouncer(ctx, d.Addr(PgBouncer), "RELOAD")
 }
 
 // follow makes the former primary a standby of the new one, as a new copy.

@@ -106,6 +106,8 @@ func (s *Stack) probe(ctx context.Context, name string) error {
 	switch name {
 	case s.Primary(), s.StandbyServer():
 		return localserver.PingPostgres(ctx, s.Addr(name))
+	case PgBouncer:
+		return localserver.AskPgBouncer(ctx, s.Addr(name), "SHOW VERSION")
 	case Redis, RedisReplica:
 		return s.probeRedis(ctx, name)
 	case Sentinel1, Sentinel2, Sentinel3:

@@ -31,7 +31,7 @@ type verb struct {
 // stoppable are all services but the proxy, which is the switchboard's own; crashable are those of
 // a single process, which SIGKILL meets as a whole.
 var (
-	crashable = append([]string{API1, API2, PSP, Mail, Redis, RedisReplica}, sentinels...)
+	crashable = append([]string{API1, API2, PSP, Mail, PgBouncer, Redis, RedisReplica}, sentinels...)
 	pausable  = slices.Concat(crashable, postgresPair)
 	stoppable = slices.Concat(pausable, []string{Nginx})
 )

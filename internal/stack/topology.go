@@ -9,12 +9,13 @@ import (
 	"github.com/oncepay/oncepay/internal/localserver"
 )
 
-// The services of a stack. The standby, the replica of Redis with the sentinels, and the console
+// The services of a stack. The standby, the pooler, the replica of Redis with the sentinels, and the console
 // are there if they are asked for.
 const (
 	Proxy           = "proxy"
 	Postgres        = "postgres"
 	PostgresStandby = "postgres-standby"
+	PgBouncer       = "pgbouncer"
 	Redis           = "redis"
 	RedisReplica    = "redis-replica"
 	Sentinel1       = "sentinel-1"
@@ -65,6 +66,7 @@ var services = []service{
 	{Proxy, 20000, 0, "/version", func(t *Topology) bool { return !t.Direct }},
 	{Postgres, 55432, 0, "", nil},
 	{PostgresStandby, 55433, 0, "", (*Topology).HasStandby},
+	{PgBouncer, 55434, 0, "", (*Topology).IsPooled},
 	{Redis, 56379, 0, "", nil},
 	{RedisReplica, 56380, 0, "", (*Topology).IsReplicated},
 	{Sentinel1, 56381, 0, "", (*Topology).IsReplicated},
@@ -93,6 +95,7 @@ type Topology struct {
 	Console  bool   `json:"console,omitempty"`  // there is one
 	Redis    string `json:"redis,omitempty"`    // Single (also when empty) or Sentinel
 	Postgres string `json:"postgres,omitempty"` // Single (also when empty), Standby or SyncStandby
+	Pooler   string `json:"pooler,omitempty"`   // PgBouncer: between the replicas and PostgreSQL, in transaction mode; empty: none
 	// Promoted is the former standby that takes writes; empty: the first server does.
 	Promoted string `json:"promoted,omitempty"`
 	// Ended is set while the former primary is down, with commits that the new one may not have.
@@ -107,6 +110,9 @@ func (t *Topology) IsReplicated() bool { return t.Redis == Sentinel }
 
 // HasStandby reports whether PostgreSQL has a standby.
 func (t *Topology) HasStandby() bool { return t.Postgres == Standby || t.Postgres == SyncStandby }
+
+// IsPooled reports whether replicas reach PostgreSQL through PgBouncer.
+func (t *Topology) IsPooled() bool { return t.Pooler == PgBouncer }
 
 // Primary is the PostgreSQL that takes writes.
 func (t *Topology) Primary() string { return cmp.Or(t.Promoted, Postgres) }
@@ -185,6 +191,8 @@ var edges = []edge{
 	{API2, Mail, 22025},
 	{API1, PostgresStandby, 21433},
 	{API2, PostgresStandby, 22433},
+	{API1, PgBouncer, 21434},
+	{API2, PgBouncer, 22434},
 	{PostgresStandby, Postgres, 23432}, // the replication
 	{Postgres, PostgresStandby, 23433}, // after a failover
 }
@@ -213,8 +221,15 @@ func (t *Topology) Via(from, to string) string {
 }
 
 // findEdges returns the edges that can be cut between two services of this stack, named in either
-// order: one, or between the two servers of PostgreSQL one for each that may be the standby.
+// order: one, or between the two servers of PostgreSQL one for each that may be the standby. With a
+// pooler, a replica's way to PostgreSQL is the one to the pooler.
 func (t *Topology) findEdges(a, b string) (found []edge, err error) {
+	if slices.Contains(postgresPair, a) {
+		a, b = b, a
+	}
+	if t.IsPooled() && slices.Contains(Replicas, a) && slices.Contains(postgresPair, b) {
+		b = PgBouncer
+	}
 	for _, e := range edges {
 		if e.joins(a, b) {
 			found = append(found, e)

@@ -59,6 +59,7 @@ func (s *Stack) decide(ctx context.Context) (why string, err error) {
 		d.Driver, d.Env, d.Programs = driver, slices.Sorted(slices.Values(o.Env)), maps.Collect(maps.All(o.Programs))
 		d.Direct, d.Console = d.Direct || o.Direct, d.Console || o.Console && driver == Native
 		d.Postgres, d.Redis = cmp.Or(o.Postgres, d.Postgres), cmp.Or(o.Redis, d.Redis)
+		d.Pooler = cmp.Or(o.Pooler, d.Pooler)
 	})
 	s.driver = s.newDriver()
 	return why, err
@@ -67,9 +68,9 @@ func (s *Stack) decide(ctx context.Context) (why string, err error) {
 // choose returns the driver of a new stack, with the reason.
 func (o *Options) choose(ctx context.Context) (driver, why string, err error) {
 	wanted := Topology{Postgres: o.Postgres, Redis: o.Redis}
-	switch onlyNative := wanted.HasStandby() || wanted.IsReplicated() || o.Direct || len(o.Programs) > 0; {
+	switch onlyNative := wanted.HasStandby() || wanted.IsReplicated() || o.Pooler != "" || o.Direct || len(o.Programs) > 0; {
 	case onlyNative && o.Driver == Compose:
-		return "", "", errors.New("only the native driver has a Sentinel, a standby, --direct and other programs")
+		return "", "", errors.New("only the native driver has a Sentinel, a standby, a pooler, --direct and other programs")
 	case onlyNative:
 		return Native, "the only one with these options", nil
 	case o.Driver != "" && o.Driver != Auto:

@@ -40,7 +40,9 @@ var (
 )
 
 // InQueryMode is the URL of a database with default_query_exec_mode.
-func InQueryMode(databaseURL, mode string) string { return databaseURL + "&default_query_exec_mode=" + mode }
+func InQueryMode(databaseURL, mode string) string {
+	return databaseURL + "&default_query_exec_mode=" + mode
+}
 
 // EachQueryMode runs a test in each query mode on PostgreSQL itself, and in the SharedModes behind a
 // pooler that shares its sessions among transactions. The test passes the URLs of its databases

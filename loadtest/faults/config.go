@@ -33,6 +33,7 @@ type config struct {
 	Generated int           `env:"GENERATED" envDefault:"20000"`  // requests that are generated from openapi.yaml, after the faults
 	Redis     string        `env:"REDIS" envDefault:"single"`     // or sentinel, which adds failovers
 	Postgres  string        `env:"POSTGRES" envDefault:"single"`  // or sync-standby, which adds promotions of the standby
+	Pooler    string        `env:"POOLER"`                        // or pgbouncer, between the replicas and PostgreSQL
 	Expiry    string        `env:"EXPIRY" envDefault:"long"`      // or short: answers about money are purged while clients still repeat their requests
 	Patience  time.Duration `env:"PATIENCE" envDefault:"90s"`     // bounds each wait after the faults: some take over a minute
 	Base      string        `env:"BASE"`                          // program of an earlier release, with failpoints, that runs at first; tests/upgrade/build.sh makes it
@@ -60,7 +61,7 @@ func parseConfig(environ []string) (config, error) {
 	if c := cfg.Postgres; c != stack.Single && c != stack.SyncStandby {
 		return config{}, fmt.Errorf("POSTGRES is %s or %s: what an asynchronous standby loses breaks promises", stack.Single, stack.SyncStandby)
 	}
-	for _, name := range []string{"DURATION", "CLIENTS", "SYSTEM", "FAULTS", "EXPIRY", "REDIS", "POSTGRES"} {
+	for _, name := range []string{"DURATION", "CLIENTS", "SYSTEM", "FAULTS", "EXPIRY", "REDIS", "POSTGRES", "POOLER"} {
 		if value := set[name]; strings.Contains(value, " ") {
 			cfg.set += " " + name + "='" + value + "'"
 		} else if value != "" {

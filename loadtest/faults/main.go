@@ -94,7 +94,7 @@ func bringUp(ctx context.Context, cfg config, out io.Writer) (*stack.Stack, erro
 	if err != nil {
 		return nil, err
 	}
-	options := stack.Options{Dir: cfg.Dir, Driver: stack.Native, PortOffset: cfg.Offset, Redis: cfg.Redis, Postgres: cfg.Postgres,
+	options := stack.Options{Dir: cfg.Dir, Driver: stack.Native, PortOffset: cfg.Offset, Redis: cfg.Redis, Postgres: cfg.Postgres, Pooler: cfg.Pooler,
 		BuildTags: failpoints, Out: io.Discard, Programs: programs, Env: []string{
 			"SYSTEM=" + cfg.System, // oncepay doesn't care
 			"IDEMPOTENCY_LEASE=" + fault.Lease.String(),
