@@ -98,6 +98,7 @@ func TestFailover_BackIsNoticedBehindAPooler(t *testing.T) {
 	first, second := testenv.PostgresServer(t), testenv.PostgresServer(t)
 	pooler := testenv.PgBouncer(t, first.URL, "transaction")
 	r := serve(t, configFor(t, testenv.InQueryMode(pooler.URL, "exec"), testenv.Redis(t)))
+	r.awaitReady()
 	before := r.servers.timeline.Name()
 	pooler.MoveTo(second.Addr, func() {})
 	require.Eventually(t, func() bool { return r.servers.timeline.Name() != before }, patience, pause)

@@ -25,8 +25,8 @@ type worker interface {
 	Stop()
 }
 
-// timelineInterval is between two looks at PostgreSQL's timeline. With its jitter, a failover behind
-// a pooler is noticed within a second or so.
+// timelineInterval is between two looks at PostgreSQL's timeline. With its jitter, a failover
+// behind a pooler is noticed within a second or so.
 const timelineInterval = 700 * time.Millisecond
 
 // workers are all of a replica, and those of them that others know.

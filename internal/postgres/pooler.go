@@ -59,10 +59,10 @@ func isForeignStatement(err error) bool {
 	return errors.As(err, &server) && (server.Code == "42P05" || server.Code == "26000")
 }
 
-// checkQueryMode returns an error in the query modes whose prepared statements outlive a transaction,
-// if a pooler keeps no session for a connection. A server tells a connection its process, and a
-// pooler makes up a number. A session that a second connection meets while the first is open is
-// shared. A pooler that tracks prepared statements gives them names of its own.
+// checkQueryMode returns an error in the query modes whose prepared statements outlive a
+// transaction, if a pooler keeps no session for a connection. A server tells a connection its
+// process, and a pooler makes up a number. A session that a second connection meets while the first
+// is open is shared. A pooler that tracks prepared statements gives them names of its own.
 func checkQueryMode(ctx context.Context, config *pgx.ConnConfig) error {
 	mode := config.DefaultQueryExecMode
 	if mode != pgx.QueryExecModeCacheStatement && mode != pgx.QueryExecModeDescribeExec {

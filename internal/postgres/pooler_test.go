@@ -33,8 +33,8 @@ func TestStore_WorksInEachQueryMode(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, &address, stored.ShippingAddress)
 
-		b.pay(b.order(customer, 1), checkout.MethodWallet)
-		payment := b.pay(order, checkout.MethodCard)
+		b.pay(order, checkout.MethodCard)
+		payment := b.pay(b.order(customer, 1), checkout.MethodWallet)
 		_, err = b.RefundToWallet(b.ctx, b.call("refund", 1), checkout.NewRefund{PaymentID: payment.ID})
 		require.NoError(t, err)
 		begun := b.beginCardPayment("taken over")

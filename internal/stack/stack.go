@@ -49,7 +49,7 @@ type Options struct {
 	NoInstall  bool      // Up refuses instead of installing missing programs
 	Out        io.Writer // gets the progress; nil: nothing
 
-	// The rest, and more than a single server of Redis or PostgreSQL, and the pooler, is native only.
+	// The rest, the pooler, and more than a single server of Redis or PostgreSQL, is native only.
 
 	// Direct connects the services without the fault proxy, which costs as much CPU as the replicas
 	// at full load. Connections can't be partitioned, slowed or cut then.

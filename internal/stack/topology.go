@@ -9,8 +9,8 @@ import (
 	"github.com/oncepay/oncepay/internal/localserver"
 )
 
-// The services of a stack. The standby, the pooler, the replica of Redis with the sentinels, and the console
-// are there if they are asked for.
+// The services of a stack. The standby, the pooler, the replica of Redis with the sentinels, and
+// the console are there if they are asked for.
 const (
 	Proxy           = "proxy"
 	Postgres        = "postgres"

@@ -44,8 +44,8 @@ func InQueryMode(databaseURL, mode string) string {
 	return databaseURL + "&default_query_exec_mode=" + mode
 }
 
-// EachQueryMode runs a test in each query mode on PostgreSQL itself, and in the SharedModes behind a
-// pooler that shares its sessions among transactions. The test passes the URLs of its databases
+// EachQueryMode runs a test in each query mode on PostgreSQL itself, and in the SharedModes behind
+// a pooler that shares its sessions among transactions. The test passes the URLs of its databases
 // through via.
 func EachQueryMode(t *testing.T, test func(t *testing.T, via func(databaseURL string) string)) {
 	t.Helper()
