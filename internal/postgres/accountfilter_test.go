@@ -25,7 +25,7 @@ var ofNoAccount = strings.Fields(`
 
 var (
 	readsOrWrites = regexp.MustCompile(`\b(FROM|UPDATE|INTO) [a-z_]+`)
-	ofTheAccount  = regexp.MustCompile(`account_id = @account_id|VALUES \[@account_id\]|FROM order_items WHERE order_id = orders\.id`)
+	ofTheAccount  = regexp.MustCompile(`account_id = @account_id|VALUES \[@account_id\]|FROM order_items WHERE order_id = orders\.id|FROM timelines`)
 	innermost     = regexp.MustCompile(`\([^()]*\)`)
 )
 

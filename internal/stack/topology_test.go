@@ -108,7 +108,7 @@ func TestEdges_AreThoseOfTheFiles(t *testing.T) {
 	compose, nginx := repoFile(t, "docker-compose.yml"), repoFile(t, "deploy/nginx/nginx.conf")
 	var stack Topology
 	for _, e := range edges {
-		if e.from == PostgresStandby || e.to == PostgresStandby {
+		if e.from == PostgresStandby || e.to == PostgresStandby || e.to == PgBouncer {
 			continue // native only
 		}
 		file, times := compose, 1
@@ -122,7 +122,7 @@ func TestEdges_AreThoseOfTheFiles(t *testing.T) {
 // TestFreeOffset_LeavesThePortsOfScripts compares every two ports of a stack with everything.
 func TestFreeOffset_LeavesThePortsOfScripts(t *testing.T) {
 	t.Parallel()
-	full := &Topology{Postgres: Standby, Redis: Sentinel, Console: true}
+	full := &Topology{Postgres: Standby, Redis: Sentinel, Pooler: PgBouncer, Console: true}
 	var ports []int
 	for _, name := range full.Services() {
 		ports = append(ports, full.Ports(name)...)
