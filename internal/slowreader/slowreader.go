@@ -15,8 +15,9 @@ import (
 // other networks. Loopback's own would take most of an answer.
 const window, segment = 4096, 1460
 
-// Ask connects from a loopback address, sends a GET with an API key, and returns the connection,
-// whose answer the caller leaves unread. Systems other than Linux have one loopback address only.
+// Ask connects from a loopback address, sends a GET with an API key or none, and returns the
+// connection, whose answer the caller leaves unread. Systems other than Linux have one loopback
+// address only.
 func Ask(ctx context.Context, from, server, path, apiKey string) (net.Conn, error) {
 	dialer := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 		var failed error
@@ -33,7 +34,11 @@ func Ask(ctx context.Context, from, server, path, apiKey string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	if _, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", path, apiKey); err != nil {
+	credentials := ""
+	if apiKey != "" {
+		credentials = "Authorization: Bearer " + apiKey + "\r\n"
+	}
+	if _, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n", path, credentials); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}

@@ -589,7 +589,7 @@ func TestNginx_ClientsThatDoNotReadHoldNoPlaceOfOthers(t *testing.T) {
 	b.replica(t, API1, answer)
 	b.replica(t, API2, answer)
 	strangers, clients := []string{"127.0.0.2", "127.0.0.3"}, []string{"127.0.0.5", "127.0.0.6"}
-	b.unread(t, 700, script, strangers, "none")
+	b.unread(t, 700, script, strangers, "")
 	b.unread(t, 700, list, strangers, "one", "two", "three", "four")
 	for n := range waves {
 		b.unread(t, wave, order, clients, "five", "six", "seven", "eight")

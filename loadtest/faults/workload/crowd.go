@@ -193,11 +193,11 @@ func (c *Clients) LeaveUnfinished(ctx context.Context, size int) (sent int) {
 func (c *Clients) ReadNothing(ctx context.Context, size int) (asked int) {
 	address := strings.TrimPrefix(c.wire.Endpoints[nginx], "http://")
 	return sideBySide(size, func(n int) int {
-		path := "/docs/swagger-ui-bundle.js"
+		path, apiKey := "/docs/swagger-ui-bundle.js", ""
 		if n%20 == 0 {
-			path = "/v1/orders?limit=100"
+			path, apiKey = "/v1/orders?limit=100", c.shop.Accounts[1]
 		}
-		conn, err := slowreader.Ask(ctx, []string{"127.0.0.2", "127.0.0.3"}[n%2], address, path, c.shop.Accounts[1])
+		conn, err := slowreader.Ask(ctx, []string{"127.0.0.2", "127.0.0.3"}[n%2], address, path, apiKey)
 		if err != nil {
 			return 0
 		}
