@@ -9,7 +9,8 @@ import (
 )
 
 // Echo makes Echo's handlers idempotent: e.Use(Echo(keys)). Echo's error handler writes the answer
-// to an error while the middleware still holds the response back. If it writes none, nothing is kept.
+// to an error while the middleware still holds the response back. If it writes none, nothing is
+// kept.
 func Echo(keys *idempotency.Middleware) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
