@@ -16,6 +16,9 @@
 // Waiters ([idempotency.Policy].Wait) are woken by NOTIFY, over one connection that is opened for
 // the first of them; see [Store.Close]. A notification is sent after the step that it is about, in
 // the background and together with others, and may be lost: waiters look by themselves, too.
+//
+// Behind PgBouncer in transaction mode, add default_query_exec_mode=cache_describe (or exec, or
+// simple_protocol) to the URL. NOTIFY reaches nobody there.
 package pgstore
 
 import (

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/internal/localserver"
@@ -77,11 +78,11 @@ func TestFailover_BehindAPoolerIsNoticed(t *testing.T) {
 	lost := order("lost")
 	require.Equal(t, http.StatusCreated, lost.status, lost.body)
 
-	pooler.MoveTo(pair.Standby.Addr, pair.FailOver)
-	next := order("next") // at once
-	for next.status == http.StatusServiceUnavailable {
-		next = order("next")
-	}
+	connectAll(t, r.servers.pool) // there will be no new connection
+	require.NoError(t, localserver.Promote(t.Context(), pair.Standby.Addr))
+	pooler.MoveTo(pair.Standby.Addr)
+	var next answer
+	require.Eventually(t, func() bool { next = order("next"); return next.status != http.StatusServiceUnavailable }, patience, pause)
 	require.Equal(t, http.StatusCreated, next.status, next.body)
 	var position int64
 	require.NoError(t, r.servers.pool.QueryRow(t.Context(), "SELECT id FROM outbox WHERE subject = $1", next.field(t, "id")).Scan(&position))
@@ -92,6 +93,16 @@ func TestFailover_BehindAPoolerIsNoticed(t *testing.T) {
 	require.Empty(t, again.header.Get("X-Idempotent-Replay"), "no answer is replayed whose effect is gone")
 }
 
+// connectAll makes all connections that a pool may have.
+func connectAll(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	for range pool.Config().MaxConns {
+		conn, err := pool.Acquire(t.Context())
+		require.NoError(t, err)
+		defer conn.Release()
+	}
+}
+
 // TestFailover_BackIsNoticedBehindAPooler: to a server that does not have what the other one has.
 func TestFailover_BackIsNoticedBehindAPooler(t *testing.T) {
 	t.Parallel()
@@ -100,9 +111,9 @@ func TestFailover_BackIsNoticedBehindAPooler(t *testing.T) {
 	r := serve(t, configFor(t, testenv.InQueryMode(pooler.URL, "exec"), testenv.Redis(t)))
 	r.awaitReady()
 	before := r.servers.timeline.Name()
-	pooler.MoveTo(second.Addr, func() {})
+	pooler.MoveTo(second.Addr)
 	require.Eventually(t, func() bool { return r.servers.timeline.Name() != before }, patience, pause)
-	pooler.MoveTo(first.Addr, func() {})
+	pooler.MoveTo(first.Addr)
 	require.Eventually(t, func() bool { return r.servers.timeline.Name() == before }, patience, pause)
 	require.Equal(t, 2, strings.Count(r.logs.String(), "PostgreSQL was failed over or restored"))
 }

@@ -67,12 +67,10 @@ func EachQueryMode(t *testing.T, test func(t *testing.T, via func(databaseURL st
 	}
 }
 
-// MoveTo has clients wait, runs do, and then leads them to the server at addr: their connections
-// stay.
-func (p *Pooler) MoveTo(addr string, do func()) {
+// MoveTo leads the clients to the server at addr between two transactions. Their connections stay.
+func (p *Pooler) MoveTo(addr string) {
 	p.t.Helper()
 	p.ask("PAUSE")
-	do()
 	_, port, err := net.SplitHostPort(p.Addr)
 	require.NoError(p.t, err)
 	number, err := strconv.Atoi(port)
