@@ -75,7 +75,7 @@ func TestDo_KeepsStructures(t *testing.T) {
 func TestDo_RefusesResultsThatJSONDoesNotKeep(t *testing.T) {
 	t.Parallel()
 	s := setupWork(t, idempotency.Policy{}, nil)
-	type inner struct{ N, n int }
+	type inner struct{ N, _ int }
 	type embedded struct{ N int }
 	type list struct {
 		Next *list

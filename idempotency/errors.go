@@ -76,7 +76,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Is reports whether target is an [Error] with the same code.
 func (e *Error) Is(target error) bool {
-	other, ok := target.(*Error) //nolint:errorlint // errors.Is unwraps
+	other, ok := target.(*Error)
 	return ok && other.Code == e.Code
 }
 

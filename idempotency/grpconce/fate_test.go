@@ -56,7 +56,7 @@ func TestUnary_OfACallWithinAnotherOneHasAClaimOfItsOwnUnderAnotherKey(t *testin
 	t.Parallel()
 	s := open(t, idempotency.Policy{Required: true})
 	var claims []string
-	note := func(ctx context.Context, _ any) (any, error) {
+	var note grpc.UnaryHandler = func(ctx context.Context, _ any) (any, error) {
 		claims = append(claims, idempotency.ClaimFrom(ctx).Key)
 		return &grpc_testing.SimpleResponse{}, nil
 	}

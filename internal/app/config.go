@@ -168,8 +168,8 @@ type Config struct {
 	RateLimit int `env:"RATE_LIMIT" envDefault:"300"`
 	// AccountKeys is how many answers a replica keeps for one account at a time. Products that PUT
 	// creates without a key count, too. Beyond it a new key, and a PUT without one, get 429, and
-	// known keys are still answered. With two replicas it allows 160,000 orders a day, each with its
-	// payment.
+	// known keys are still answered. With two replicas it allows 160,000 orders a day, each with
+	// its payment.
 	AccountKeys int64 `env:"IDEMPOTENCY_ACCOUNT_KEYS" envDefault:"250000"`
 	// AccountBytes is how many bytes of answers a replica keeps for one account at a time, in the
 	// same way. The default is 256 MiB. With two replicas, one account fills at most half of a

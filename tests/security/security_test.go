@@ -243,8 +243,8 @@ func (s *town) attackBySlowSenders(t *testing.T) {
 	})
 }
 
-// attackBySlowReaders: strangers ask for the largest page, and an account for a large list, at nginx
-// and past it, and read nothing. Who is cut off asks again.
+// attackBySlowReaders has strangers ask for the largest page, and an account for a large list, at
+// nginx and past it. They read nothing, and ask again when they are cut off.
 func (s *town) attackBySlowReaders(t *testing.T) {
 	s.t = t
 	s.placeLongOrders()

@@ -128,8 +128,7 @@ var reuses = []struct {
 // requireUnknown is a 503: a retry may help, and nothing is said of the outcome.
 func requireUnknown(b *bench, _ authority.Result, err error) {
 	b.Helper()
-	var taken *authority.Taken
-	require.False(b, errors.As(err, &taken))
+	require.NotErrorAs(b, err, new(*authority.Taken))
 	if !errors.Is(err, idempotency.ErrUnavailable) {
 		require.ErrorIs(b, err, authority.ErrUnknown)
 	}

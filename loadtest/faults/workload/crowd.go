@@ -188,8 +188,8 @@ func (c *Clients) LeaveUnfinished(ctx context.Context, size int) (sent int) {
 
 // ReadNothing asks nginx for size answers from two other addresses, keeps their connections open
 // without reading until ctx ends, and returns how many it asked for. Most are for the largest page,
-// which needs no API key. One in twenty is for a list, of one account: it leaves that account some of
-// its places.
+// which needs no API key. One in twenty is for a list, of one account: it leaves that account some
+// of its places.
 func (c *Clients) ReadNothing(ctx context.Context, size int) (asked int) {
 	address := strings.TrimPrefix(c.wire.Endpoints[nginx], "http://")
 	return sideBySide(size, func(n int) int {
