@@ -5,6 +5,8 @@ package authority_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,12 +51,14 @@ func TestAuthority_PassesTheSuite(t *testing.T) {
 func TestAuthority_PassesTheSuiteInEachQueryMode(t *testing.T) {
 	t.Parallel()
 	testenv.EachQueryMode(t, func(t *testing.T, via func(string) string) {
+		pool, err := pgxpool.New(t.Context(), via(testenv.EmptyPostgres(t))+"&pool_max_conns=16")
+		require.NoError(t, err)
+		t.Cleanup(pool.Close)
+		var cases atomic.Int64
 		authoritytest.Run(t, func(t *testing.T) authoritytest.Bench {
-			pool, err := pgxpool.New(t.Context(), via(testenv.EmptyPostgres(t)))
-			require.NoError(t, err)
-			t.Cleanup(pool.Close)
-			require.NoError(t, authority.Migrate(t.Context(), pool))
-			return authoritytest.Bench{Pool: pool}
+			table := fmt.Sprintf("keys_%d", cases.Add(1))
+			require.NoError(t, authority.Migrate(t.Context(), pool, authority.WithTable(table, authority.DefaultScope)))
+			return authoritytest.Bench{Pool: pool, Table: table}
 		})
 	})
 }
