@@ -18,7 +18,7 @@ func readFiles(set map[string]string) error {
 		if !inFile {
 			continue
 		}
-		text, err := os.ReadFile(path)
+		text, err := os.ReadFile(path) //nolint:gosec // the operator names the file
 		value := strings.TrimRight(string(text), "\r\n")
 		switch {
 		case set[name] != "":

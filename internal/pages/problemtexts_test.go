@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/oncepay/oncepay/api"
-	"github.com/oncepay/oncepay/idempotency"
 )
 
 // sources are where codes of problems are written.
@@ -40,8 +39,8 @@ func TestProblems_ExplainEveryCode(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(codes), 40, "the pattern finds them")
-	delete(codes, "order_")                     // the status follows
-	delete(codes, idempotency.CodeScopeMissing) // an account has an ID
+	delete(codes, "order_")                    // the status follows
+	delete(codes, "idempotency_scope_missing") // an account has an ID
 	for code := range codes {
 		require.Contains(t, byCode, code)
 	}

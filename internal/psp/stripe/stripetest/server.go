@@ -196,9 +196,9 @@ func (s *Server) act(r *http.Request) (int, Object) {
 // amountProblem is why Stripe refuses an amount in its units (docs.stripe.com/currencies).
 func amountProblem(currency string, amount int64) Object {
 	switch {
-	case strings.Contains("isk ugx", currency) && currency != "" && amount%100 != 0:
+	case slices.Contains([]string{"isk", "ugx"}, currency) && amount%100 != 0:
 		return Failed("invalid_request_error", "invalid_charge_amount_no_decimal_compatible", "")
-	case strings.Contains("bhd jod kwd omr tnd", currency) && currency != "" && amount%10 != 0:
+	case slices.Contains([]string{"bhd", "jod", "kwd", "omr", "tnd"}, currency) && amount%10 != 0:
 		return Failed("invalid_request_error", "parameter_invalid_integer", "amount")
 	}
 	return nil
