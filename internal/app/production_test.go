@@ -173,7 +173,7 @@ func TestProduction_KeepsTheSchema(t *testing.T) {
 // inProductionOn is a configuration on the servers of another one.
 func inProductionOn(cfg Config) Config {
 	cfg.Environment, cfg.RecordSecrets = Production, safe().RecordSecrets
-	cfg.Provider, cfg.PSPURL, cfg.StripeKey = ProviderStripe, "", "sk_live_1234567890abcdef"
+	cfg.Provider, cfg.PSPURL, cfg.StripeKey = ProviderStripe, "", "sk_live_1"
 	return cfg
 }
 
