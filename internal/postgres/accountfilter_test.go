@@ -19,7 +19,7 @@ var ofNoAccount = strings.Fields(`
 	ConfirmOrders NoticeWarehouse AdvanceConsumer MissingEvents ConsumerLag PurgeInbox
 	LeaseOutbox ReleaseOutbox LastDrawnPosition EventsBetween AdvanceOutbox OutboxBacklog KeptEvents ReplayEvents PurgeEvents
 	InsertLedgerEntry MailsOverdue TakeMails SettleMails
-	AccountOfCustomer DeleteRecords Timelines
+	AccountOfCustomer DeleteRecords
 	LockDueOrders LockProductsOfOrders StampPayments StampRefunds CountPayments
 	InsertProviderEvent SetProviderEventVerdict FindPayment FindRefund PurgeProviderEvents`)
 
