@@ -840,7 +840,8 @@ type UpdateProductParams struct {
 	// Unless the product has one of them when it is changed, the answer is 412
 	// `precondition_failed` and nothing is changed (404 if PATCH finds no product).
 	// Part of the request, like its body: with a key, another condition is another
-	// request. Only products have versions: other resources refuse it with 400.
+	// request. Only products have versions: other resources refuse it with 400,
+	// unless the answer to the request without it is kept under the key.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 
 	// IfNoneMatch RFC 9110, section 13.1.2, with `*` only: create, and do not replace. If there
@@ -862,7 +863,8 @@ type PutProductParams struct {
 	// Unless the product has one of them when it is changed, the answer is 412
 	// `precondition_failed` and nothing is changed (404 if PATCH finds no product).
 	// Part of the request, like its body: with a key, another condition is another
-	// request. Only products have versions: other resources refuse it with 400.
+	// request. Only products have versions: other resources refuse it with 400,
+	// unless the answer to the request without it is kept under the key.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 
 	// IfNoneMatch RFC 9110, section 13.1.2, with `*` only: create, and do not replace. If there

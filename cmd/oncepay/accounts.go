@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
 
@@ -40,7 +43,12 @@ func parseAccounts(command string, args []string) (c accountCommand, err error) 
 	switch c.verb {
 	case "apikey issue":
 		flags.BoolVar(&c.readOnly, "read-only", false, "")
-		flags.DurationVar(&c.duration, "expires", 0, "")
+		flags.Func("expires", "", func(text string) (err error) {
+			if c.duration, err = time.ParseDuration(text); err == nil && c.duration <= 0 {
+				err = errors.New("a key that expires needs a duration above zero")
+			}
+			return err
+		})
 	case "apikey rotate":
 		flags.DurationVar(&c.duration, "grace", rotationGrace, "")
 	case "apikey list":
@@ -49,8 +57,13 @@ func parseAccounts(command string, args []string) (c accountCommand, err error) 
 	default:
 		return c, fmt.Errorf("%w: there is no %q", errUsage, c.verb)
 	}
-	if err := flags.Parse(args[1:]); err != nil || flags.NArg() != wanted || c.duration < 0 {
+	switch err := flags.Parse(args[1:]); {
+	case err != nil:
+		return c, fmt.Errorf("%w: %s: %w", errUsage, c.verb, err)
+	case flags.NArg() != wanted:
 		return c, fmt.Errorf("%w: %s: flags come first, then %d arguments", errUsage, c.verb, wanted)
+	case c.duration < 0:
+		return c, fmt.Errorf("%w: %s: a duration must not be negative", errUsage, c.verb)
 	}
 	return c, c.take(flags.Arg(0))
 }
@@ -59,6 +72,9 @@ func parseAccounts(command string, args []string) (c accountCommand, err error) 
 func (c *accountCommand) take(arg string) (err error) {
 	switch c.verb {
 	case "account add":
+		if strings.ContainsFunc(arg, unicode.IsControl) {
+			return fmt.Errorf("%w: %s: a name has no control characters", errUsage, c.verb)
+		}
 		c.name = arg
 	case "apikey revoke", "apikey rotate":
 		c.prefix = arg

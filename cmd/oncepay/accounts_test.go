@@ -126,7 +126,7 @@ func TestAccounts_UnknownOnesAreRefused(t *testing.T) {
 	for _, args := range [][]string{
 		{"apikey"}, {"apikey", "forge"}, {"apikey", "issue"}, {"apikey", "issue", "shop"}, {"apikey", "issue", uuid.NewString(), "--read-only"},
 		{"customer"}, {"customer", "erase"}, {"customer", "erase", "ada@example.com"}, {"customer", "find", uuid.NewString()},
-		{"apikey", "list", "all"}, {"apikey", "rotate", "--grace", "-1s", "p"}, {"account"}, {"account", "add"}, {"account", "delete", uuid.NewString()},
+		{"apikey", "list", "all"}, {"apikey", "rotate", "--grace", "-1s", "p"}, {"apikey", "issue", "--expires", "0s", uuid.NewString()}, {"account"}, {"account", "add"}, {"account", "add", "a\nb"}, {"account", "delete", uuid.NewString()},
 	} {
 		_, err := oncepay(t, environ, args...)
 		require.ErrorIs(t, err, errUsage, "%q", args)

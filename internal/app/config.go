@@ -264,6 +264,7 @@ func (c Config) check() error {
 	require(isAddr(c.HTTPAddr), "HTTP_ADDR", "host:port")
 	require(isAddr(c.OpsAddr), "OPS_ADDR", "host:port")
 	require(c.DatabaseMaxConns >= 1, "DATABASE_MAX_CONNS", "1 or more")
+	require(!slices.ContainsFunc(c.TrustedProxies, func(n netip.Prefix) bool { return n.Addr().Is4In6() }), "TRUSTED_PROXIES", "IPv4 networks as such, without ::ffff:")
 	require(c.RateLimit >= 1, "RATE_LIMIT", "1 or more")
 	require(c.AccountKeys >= 1, "IDEMPOTENCY_ACCOUNT_KEYS", "1 or more")
 	require(c.AccountBytes >= 1, "IDEMPOTENCY_ACCOUNT_BYTES", "1 or more")

@@ -55,7 +55,7 @@ func TestConfig_NamesTheVariableThatIsWrong(t *testing.T) {
 		"LOG_LEVEL":                 {"loud"},
 		"HTTP_ADDR":                 {"8081"},
 		"OPS_ADDR":                  {"localhost"},
-		"TRUSTED_PROXIES":           {"127.0.0.1", "127.0.0.0/8,nonsense"},
+		"TRUSTED_PROXIES":           {"127.0.0.1", "127.0.0.0/8,nonsense", "::ffff:127.0.0.0/104"},
 		"DATABASE_URL":              {"mysql://user:hunter2@host/db", "host=hunter2"},
 		"DATABASE_MAX_CONNS":        {"0", "many"},
 		"REDIS_URL":                 {"host:6379", "redis://:hunter2%@host", "redis+sentinel://:hunter2@a:1,b:2"},
