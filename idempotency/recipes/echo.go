@@ -9,14 +9,16 @@ import (
 )
 
 // Echo makes Echo's handlers idempotent: e.Use(Echo(keys)). Echo's error handler writes the answer
-// to an error while the middleware still holds the response back. If it writes none, nothing is
-// kept.
+// to an error while the middleware still holds the response back. If nothing is written, nothing is
+// kept: middleware further out may answer, and a retry runs the handler again. So a handler whose
+// answer is empty must call c.NoContent.
 func Echo(keys *idempotency.Middleware) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
 			outer, request := c.Response(), c.Request()
 			around := idempotency.ClaimFrom(request.Context())
 			var passedOn error
+			held := &echoWriter{ResponseWriter: outer}
 			keys.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				claim := idempotency.ClaimFrom(r.Context())
 				if claim == around { // the request has no key, or its route no policy
@@ -27,15 +29,15 @@ func Echo(keys *idempotency.Middleware) echo.MiddlewareFunc {
 				inner := innerResponse(c, w)
 				c.SetRequest(r)
 				c.SetResponse(inner)
-				err := next(c)
-				if err == nil {
-					return
+				if err := next(c); err != nil {
+					c.Echo().HTTPErrorHandler(c, err)
 				}
-				c.Echo().HTTPErrorHandler(c, err)
-				if !inner.Committed {
+				if !inner.Committed && r.Context().Err() == nil { // otherwise the library answers 503
 					claim.Release()
+					held.unanswered = true
+					w.WriteHeader(http.StatusOK)
 				}
-			})).ServeHTTP(outer, request)
+			})).ServeHTTP(held, request)
 			return passedOn
 		}
 	}
@@ -52,3 +54,19 @@ func innerResponse(c *echo.Context, w http.ResponseWriter) *echo.Response {
 	}
 	return inner
 }
+
+// echoWriter leaves the outer response uncommitted where the handler wrote nothing.
+type echoWriter struct {
+	http.ResponseWriter
+	unanswered bool
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (e *echoWriter) WriteHeader(code int) {
+	if !e.unanswered {
+		e.ResponseWriter.WriteHeader(code)
+	}
+}
+
+// Unwrap is for [http.ResponseController].
+func (e *echoWriter) Unwrap() http.ResponseWriter { return e.ResponseWriter }

@@ -10,9 +10,10 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-// Gin makes Gin's handlers idempotent: router.Use(Gin(keys)). Middleware that turns c.Errors
-// into answers belongs inside: router.Use(Gin(keys), answerErrors). The answer of one further
-// out is not kept, nor is that of the router for an unknown route.
+// Gin makes Gin's handlers idempotent: router.Use(Gin(keys)). Middleware that turns c.Errors, or
+// results, into answers belongs inside: router.Use(Gin(keys), answerErrors). The answer of one
+// further out is not kept, nor is the router's for an unknown route. So a handler whose answer is
+// empty must call c.Status: after one that writes nothing, a retry runs the handler again.
 func Gin(keys *idempotency.Middleware) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		outer, request := c.Writer, c.Request
@@ -30,8 +31,11 @@ func Gin(keys *idempotency.Middleware) gin.HandlerFunc {
 			}
 			c.Request, c.Writer = r, inner
 			c.Next()
-			unrouted := c.FullPath() == "" && inner.status == outer.Status()
-			if !inner.Written() && (len(c.Errors) > 0 || unrouted) {
+			unanswered := !inner.Written() && !inner.chosen
+			if unanswered && r.Context().Err() != nil {
+				return // the library answers 503
+			}
+			if unanswered || !inner.Written() && len(c.Errors) > 0 {
 				claim.Release() // middleware further out, or the router, will answer
 			}
 			inner.WriteHeaderNow()
@@ -44,7 +48,8 @@ func Gin(keys *idempotency.Middleware) gin.HandlerFunc {
 type ginWriter struct {
 	gin.ResponseWriter // the outer one, for CloseNotify
 	w                  http.ResponseWriter
-	status, size       int // size is -1 until the header is written
+	status, size       int  // size is -1 until the header is written
+	chosen             bool // the handler has set the status
 }
 
 // Header implements [gin.ResponseWriter]; so do the methods below.
@@ -62,7 +67,7 @@ func (g *ginWriter) Written() bool { return g.size >= 0 }
 // WriteHeader sets the status code. The header is written later.
 func (g *ginWriter) WriteHeader(code int) {
 	if code > 0 && !g.Written() {
-		g.status = code
+		g.status, g.chosen = code, true
 	}
 }
 
