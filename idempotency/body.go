@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"strconv"
 )
 
@@ -32,10 +33,22 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 }
 
 // isConsumed reports whether something read the body before: nothing is left of one that has a
-// length, or whose form is parsed. A body that is shorter than its length may have been decoded.
+// length, or a type and no length, or less than its length of the server's own. One that was
+// replaced, and is shorter than its length, may have been decoded.
 func isConsumed(r *http.Request, body []byte) bool {
-	parsed := len(r.PostForm) > 0 || r.MultipartForm != nil
-	return len(body) == 0 && (r.ContentLength > 0 || r.ContentLength < 0 && parsed)
+	if r.ContentLength < 0 {
+		return len(body) == 0 && len(r.Header["Content-Type"]) > 0
+	}
+	return int64(len(body)) < r.ContentLength && (len(body) == 0 || isOfServer(r.Body))
+}
+
+// isOfServer reports whether a body is the one that net/http made, for HTTP/1 or HTTP/2.
+func isOfServer(body io.ReadCloser) bool {
+	switch reflect.TypeOf(body).String() {
+	case "*http.body", "*http.http2requestBody", "*http2.requestBody":
+		return true
+	}
+	return false
 }
 
 func bodyError(err error) *Error {

@@ -77,13 +77,17 @@
 // An [http.TimeoutHandler] answers 503 while its handler goes on. [Middleware.Handler] rejects one
 // directly inside. Deeper inside it is not seen, nor is a framework's: use [Policy].Deadline.
 //
-// An [net/http/httputil.ReverseProxy] answers 502, or breaks off, while its upstream may go on.
-// Such a route says that these outcomes are unknown:
+// An [net/http/httputil.ReverseProxy] answers 502, or breaks off, while its upstream may go on. If
+// its ErrorHandler writes nothing after the context has ended, the middleware answers 503. Such a
+// route says that these outcomes are unknown. net/http's Transport sends a request without a body
+// again by itself if it has an Idempotency-Key, so the proxy needs Once of package transport:
 //
-//	idempotency.Policy{
+//	proxy.Transport = transport.Once(http.DefaultTransport)
+//	policy := idempotency.Policy{
 //		UnknownFor: 2 * time.Minute, // longer than the upstream takes
 //		Fate: func(status int, _ http.Header) idempotency.Fate {
-//			if status == http.StatusBadGateway || status == http.StatusGatewayTimeout {
+//			switch status {
+//			case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 //				return idempotency.FateUnknown
 //			}
 //			return idempotency.FateByDefault

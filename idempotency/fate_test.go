@@ -14,11 +14,12 @@ import (
 	"github.com/oncepay/oncepay/idempotency/internal/faulty"
 )
 
-// likeAProxy is the policy of a handler that asks an upstream.
+// likeAProxy is the policy of a handler that asks an upstream, as the package's documentation has it.
 var likeAProxy = idempotency.Policy{
 	UnknownFor: time.Minute,
 	Fate: func(status int, _ http.Header) idempotency.Fate {
-		if status == http.StatusBadGateway || status == http.StatusGatewayTimeout {
+		switch status {
+		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 			return idempotency.FateUnknown
 		}
 		return idempotency.FateByDefault

@@ -153,7 +153,8 @@ func TestBody_ThatWasReadBeforeIsRefused(t *testing.T) {
 		"a chunked form":     {"application/x-www-form-urlencoded", form, true, func(r *http.Request) { _ = r.ParseForm() }, true},
 		"another type":       {"application/json", `{"sku":"tee"}`, false, func(r *http.Request) { _ = r.ParseForm() }, false},
 		"chunked, unread":    {"application/json", `{"sku":"tee"}`, true, func(r *http.Request) { _ = r.ParseForm() }, false},
-		"chunked and empty":  {"application/json", "", true, func(*http.Request) {}, false},
+		"chunked and empty":  {"application/json", "", true, func(*http.Request) {}, true}, // as if it was read
+		"... without a type": {"", "", true, func(r *http.Request) { r.Header.Del("Content-Type") }, false},
 		"all of it":          {"text/plain", "body", false, func(r *http.Request) { _, _ = io.ReadAll(r.Body) }, true},
 		"decoded, shorter":   {"text/plain", "0123456789", false, func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("x")) }, false},
 		"decoded, longer":    {"text/plain", "0", false, func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("xyz")) }, false},

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"io"
 	"net/http"
 	"strings"
 )
@@ -27,7 +26,18 @@ func (o once) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent := r.Clone(r.Context())
 	sent.GetBody = nil
 	if sent.Body == nil || sent.Body == http.NoBody {
-		sent.Body = io.NopCloser(strings.NewReader("")) // no body at all can be sent again, too
+		hideKey(sent.Header)
 	}
 	return o.next.RoundTrip(sent)
+}
+
+// hideKey writes the names of the key in lower case: net/http sends a request without a body again
+// if it finds one of them. An empty body instead would be sent in chunks, which some servers refuse.
+func hideKey(header http.Header) {
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if values, ok := header[name]; ok {
+			delete(header, name)
+			header[strings.ToLower(name)] = values
+		}
+	}
 }

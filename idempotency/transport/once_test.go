@@ -31,6 +31,9 @@ func TestOnce_SendsNothingAgain(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var charges atomic.Int64
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost && (r.Header.Get("Idempotency-Key") != "payment-1" || r.ContentLength < 0) {
+					t.Error("the request is another one")
+				}
 				if r.Method == http.MethodPost && charges.Add(1) == 1 {
 					panic(http.ErrAbortHandler) // charged, and the connection breaks
 				}
