@@ -14,7 +14,7 @@ import (
 	"github.com/oncepay/oncepay/idempotency/internal/faulty"
 )
 
-// likeAProxy is the policy of a handler that asks an upstream, as the package's documentation has it.
+// likeAProxy is the policy of a handler that asks an upstream, as in the package's documentation.
 var likeAProxy = idempotency.Policy{
 	UnknownFor: time.Minute,
 	Fate: func(status int, _ http.Header) idempotency.Fate {

@@ -91,8 +91,7 @@ func TestReverseProxy_HasOneEffectWhileTheOutcomeIsUnknown(t *testing.T) {
 	}
 }
 
-// TestReverseProxy_ThatAnswersNothingIsUnknown: the middleware writes 503 for it, while the upstream
-// goes on.
+// TestReverseProxy_ThatAnswersNothingIsUnknown: the middleware writes 503 while that goes on.
 func TestReverseProxy_ThatAnswersNothingIsUnknown(t *testing.T) {
 	t.Parallel()
 	lost := make(chan struct{})

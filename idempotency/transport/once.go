@@ -32,7 +32,8 @@ func (o once) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // hideKey writes the names of the key in lower case: net/http sends a request without a body again
-// if it finds one of them. An empty body instead would be sent in chunks, which some servers refuse.
+// if it finds one of them. With an empty body instead, the request would be in chunks, which some
+// servers refuse.
 func hideKey(header http.Header) {
 	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
 		if values, ok := header[name]; ok {
