@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 )
 
 // Run makes the changes of a request in a transaction, and returns what it led to. It may run
@@ -70,11 +72,19 @@ func (tx *Tx) run(ctx context.Context, run Run, key keeper) (Result, error) {
 	if err == nil && !tx.open { // it has made no statement yet
 		err = tx.Send(ctx)
 	}
+	if tx.failed != nil {
+		err = tx.failed // whatever the function has made of it
+	}
 	if err != nil {
 		return Result{}, err
 	}
 	if o.kind == refusedForNow || o.kind == refused && tx.hasFailed() {
 		tx.restart(ctx) // without the changes
+	}
+	if hasCallbacks(tx.queue) { // their errors come before the commit
+		if err := tx.flush(ctx); err != nil {
+			return Result{}, err
+		}
 	}
 	if err := tx.keep(o, key); err != nil {
 		return Result{}, err
@@ -98,6 +108,9 @@ func (tx *Tx) keep(o Outcome, key keeper) error {
 		return errNoID // nothing would lead back to it
 	}
 	if o.kind == done || o.kind == refused {
+		if err := o.answer.check(); err != nil {
+			return err
+		}
 		var err error
 		if header, err = json.Marshal(o.answer.Header); err != nil {
 			return fmt.Errorf("%w: encode the answer's header: %w", errMistake, err)
@@ -113,6 +126,22 @@ func bodyOf(a Answer) []byte {
 	}
 	return a.Body
 }
+
+// check refuses what PostgreSQL's text cannot hold, or JSON would change. A body may be any bytes.
+func (a Answer) check() error {
+	texts := []string{a.Resource}
+	for name, value := range a.Header {
+		texts = append(texts, name, value)
+	}
+	for _, text := range texts {
+		if !isText(text) {
+			return fmt.Errorf("%w: the answer's resource and header must be UTF-8 without a NUL, not %q", errMistake, text)
+		}
+	}
+	return nil
+}
+
+func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // keptResource is that of an answer that is kept.
 func (a Answer) keptResource(k kind) string {

@@ -59,7 +59,22 @@ func (tx *Tx) Now() time.Time { return tx.now }
 
 // SendBatch queues the statements of a batch. Read their results after [Tx.Send], in their order.
 // What is queued after the last Send goes out with the commit, and its results cannot be read.
-func (tx *Tx) SendBatch(_ context.Context, b *pgx.Batch) pgx.BatchResults { return tx.addBatch(b) }
+//
+// Callbacks of its statements ([pgx.QueuedQuery].Query and the like) are called when their results
+// are read: by Close, which then sends the batch if Send has not, or before the next statement. An
+// error that Close does not return ends the transaction.
+func (tx *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	added := tx.addBatch(b)
+	if hasCallbacks(b) {
+		added.ready = func() error {
+			if added.round > tx.round {
+				return tx.Send(ctx)
+			}
+			return tx.failed
+		}
+	}
+	return added
+}
 
 // AfterSend has the next [Tx.Send] call read, which reads results of what was queued. Its error is
 // that of Send.
@@ -77,12 +92,13 @@ func (tx *Tx) AfterCommit(f func()) { tx.after = append(tx.after, f) }
 // Send makes one round trip with what is queued. The first one also begins the transaction, and
 // returns an error if the key is taken; return it.
 func (tx *Tx) Send(ctx context.Context) error {
+	if tx.failed != nil {
+		return tx.failed
+	}
 	if err := tx.finish(); err != nil {
 		return err
 	}
 	switch {
-	case tx.failed != nil:
-		return tx.failed
 	case tx.open:
 		tx.send(ctx)
 	default:
@@ -174,7 +190,7 @@ func (tx *Tx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []stri
 }
 
 func (tx *Tx) flush(ctx context.Context) error {
-	if tx.queue.Len() > 0 {
+	if tx.failed != nil || tx.queue.Len() > 0 { // also if the caller has ignored the error of an earlier statement
 		if err := tx.Send(ctx); err != nil {
 			return err
 		}
@@ -213,7 +229,7 @@ func (tx *Tx) commit(ctx context.Context) error {
 // same round trip. A transaction that has failed is ended at once, as no statement can be prepared
 // in it.
 func (tx *Tx) rollback(ctx context.Context) {
-	_ = tx.finish() // whatever failed, it failed in what is rolled back
+	tx.discard() // whatever failed, it failed in what is rolled back
 	tx.drop()
 	tx.reads = nil
 	if tx.hasFailed() {
@@ -256,7 +272,7 @@ func (tx *Tx) close(ctx context.Context) {
 		return // it was lost, and there was no other
 	}
 	defer tx.conn.Release()
-	_ = tx.finish()
+	tx.discard()
 	conn := tx.conn.Conn()
 	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
 		return
