@@ -20,12 +20,12 @@ import (
 // the answers only for as long as a caller retries ([Policy].TTL).
 type Content struct {
 	// Members are names of members of the JSON object that is the request. A request without
-	// one of them has no key: with a misspelled name, all requests would be equal.
+	// one of them, or with null for it, has no key: all such requests would be equal.
 	Members []string
 	// Excluded are paths of members that are left out, as in [Policy].ExcludedFields.
 	Excluded []string
 	// Headers and Query are names of headers and of query parameters of an HTTP request, which
-	// has to have all of them. Without Query, the whole query counts.
+	// has to have all of them, and not empty. Without Query, the whole query counts.
 	Headers, Query []string
 	// Always replaces the keys that clients send.
 	Always bool
@@ -42,7 +42,7 @@ func (c Content) Key(request any) (string, error) {
 	}
 	content, err := contentOf(request)
 	if err != nil {
-		return "", fmt.Errorf("idempotency: write the request as JSON: %w", err)
+		return "", err
 	}
 	parts, err := c.parts(content)
 	if err != nil {
@@ -52,12 +52,16 @@ func (c Content) Key(request any) (string, error) {
 	return key, nil
 }
 
-// contentOf returns a request as bytes. Bytes stay what they are.
+// contentOf returns a request as bytes. Bytes stay as they are.
 func contentOf(request any) ([]byte, error) {
 	if content, ok := request.([]byte); ok {
 		return content, nil
 	}
-	return json.Marshal(request)
+	content, err := json.Marshal(request)
+	if err != nil {
+		return nil, fmt.Errorf("idempotency: write the request as JSON: %w", err)
+	}
+	return content, checkWritten(request)
 }
 
 // ofRequest returns the key and the fingerprint of an HTTP request.
@@ -86,8 +90,8 @@ func (c Content) ofRequest(r *http.Request, body []byte) (string, Fingerprint, e
 func choose(parts []string, kind string, names []string, get func(string) []string) ([]string, error) {
 	for _, name := range names {
 		values := get(name)
-		if len(values) == 0 {
-			return nil, fmt.Errorf("idempotency: the request has no %s %q", kind, name)
+		if strings.Join(values, "") == "" {
+			return nil, fmt.Errorf("idempotency: the request has no value for the %s %q", kind, name)
 		}
 		parts = append(append(parts, name, strconv.Itoa(len(values))), values...)
 	}
@@ -114,8 +118,8 @@ func (c Content) members(form []byte, ok bool) ([]string, error) {
 	parts := []string{"members"}
 	for _, name := range c.Members {
 		value, found := members[name]
-		if !found {
-			return nil, fmt.Errorf("idempotency: the request has no member %q", name)
+		if !found || string(value) == "null" {
+			return nil, fmt.Errorf("idempotency: the request has no value for the member %q", name)
 		}
 		parts = append(parts, name, string(value))
 	}

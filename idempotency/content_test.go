@@ -58,6 +58,7 @@ func TestContent_NeedsAllThatItNames(t *testing.T) {
 	t.Parallel()
 	for request, content := range map[string]idempotency.Content{
 		`{"amount":1}`:              {Members: []string{"amounts"}},
+		`{"amount":null}`:           {Members: []string{"amount"}},
 		`[1]`:                       {Members: []string{"amount"}},
 		`{"amount":1,"amount":2}`:   {Members: []string{"amount"}},
 		`{"amount":{},"other":1}`:   {Members: []string{"amount"}, Excluded: []string{"amount"}},
@@ -99,11 +100,15 @@ func TestKeyFrom_AnswersEqualRequestsOnce(t *testing.T) {
 	}
 	require.Equal(t, 5, b.ran())
 	for name, r := range map[string]*http.Request{
-		"no query":  contentRequest(t, "/orders", `{"sku":"tee"}`, "b-1"),
-		"no member": contentRequest(t, "/orders?shop=1", `{}`, "b-1"),
-		"no header": contentRequest(t, "/orders?shop=1", `{"sku":"tee"}`, ""),
+		"no query":    contentRequest(t, "/orders", `{"sku":"tee"}`, "b-1"),
+		"no member":   contentRequest(t, "/orders?shop=1", `{}`, "b-1"),
+		"empty query": contentRequest(t, "/orders?shop=", `{"sku":"tee"}`, "b-1"),
+		"null":        contentRequest(t, "/orders?shop=1", `{"sku":null}`, "b-1"),
+		"no header":   contentRequest(t, "/orders?shop=1", `{"sku":"tee"}`, ""),
 	} {
-		requireProblem(t, b.send(r), http.StatusBadRequest, idempotency.CodeKeyMissing)
+		w := b.send(r)
+		requireProblem(t, w, http.StatusBadRequest, idempotency.CodeKeyMissing)
+		require.Contains(t, w.Body.String(), "made of the request's content: the request has no value for the", name)
 		require.Equal(t, idempotency.ResultMissing, b.lastCheck().Result, name)
 		require.ErrorContains(t, b.lastCheck().Err, "the request has no", name)
 	}

@@ -21,15 +21,22 @@ import (
 //	never: it panics   no     runs work again
 //
 // The request is what must not differ between two calls with one key: any value that marshals
-// into JSON, or a []byte as it is. Without one, pass nil. It is compared, and not stored.
+// into JSON, or a []byte as it is. Without one, pass nil. It is compared, and not stored. Do returns
+// an error without running work if JSON does not write all of it: a field that is not exported, two
+// fields of one name, text that is not UTF-8, or fields beside an embedded one whose MarshalJSON
+// the type has taken.
 //
-// A type with fields that are not exported, and without MarshalJSON, is no result: Do returns an
-// error without running work, because the kept result would lack them. Behind an interface they are
-// not noticed.
+// A retry returns the value that the first call returned, but for fields tagged json:"-", or an
+// error: Do reads each result from its JSON, and does not keep one that comes back as another
+// value. Examples are an int or a struct behind an interface, which come back as a float64 and a
+// map. A nil slice and an empty one count as the same. Types with MarshalJSON and UnmarshalJSON, or
+// MarshalText and UnmarshalText, are trusted to be read as they were written. A type with fields
+// that are not exported, and without MarshalJSON, is no result: Do returns an error without running
+// work.
 //
 // Do returns an [Error] instead if work did not run: [CodeInProgress] with the time after which
 // to ask again, [CodeKeyReused] for another request, [CodeStoreUnavailable], or
-// [CodeResponseNotKept] if the result is larger than 1 MiB or no JSON. The first call returns
+// [CodeResponseNotKept] if the result was not kept: it is larger than 1 MiB, or JSON does not hold it. The first call returns
 // such a result nevertheless.
 //
 // The context of work ends with ctx, unless the keys are [Keys].Detached, and when the lease is
@@ -80,7 +87,10 @@ func runWork[T any](ctx context.Context, keys *Keys, c *call, work func(context.
 	}()
 	result, err = perform(ctx, c, work)
 	c.returned = true
-	response := responseOf(result, err)
+	response, lost := responseOf(&result, err)
+	if lost != nil {
+		c.holder.log.WarnContext(ctx, "idempotency: result not kept", "scope", c.claim.Scope, "key", c.claim.Key, "error", lost)
+	}
 	c.finish(ctx, c.fateOf(response.StatusCode, nil), c.limited(response))
 	if err != nil && c.check.Err != nil {
 		err = errors.Join(err, c.check.Err)
@@ -93,18 +103,21 @@ func perform[T any](ctx context.Context, c *call, work func(context.Context) (T,
 	return work(ctx)
 }
 
-// responseOf returns what is kept, in the form of an answer over HTTP. An error that is not final
-// has no status.
-func responseOf(result any, err error) Response {
+// responseOf returns what is kept, in the form of an answer over HTTP, and why a result is not. An
+// error that is not final has no status.
+func responseOf[T any](result *T, err error) (_ Response, lost error) {
 	var final *FinalError
 	switch {
 	case errors.As(err, &final):
-		return Response{StatusCode: http.StatusUnprocessableEntity, Body: []byte(final.Message)}
+		return Response{StatusCode: http.StatusUnprocessableEntity, Body: []byte(final.Message)}, nil
 	case err != nil:
-		return Response{}
+		return Response{}, nil
 	}
 	body, err := json.Marshal(result)
-	return Response{StatusCode: http.StatusOK, Body: body, BodyOmitted: err != nil}
+	if err == nil {
+		err = checkKept(result, body)
+	}
+	return Response{StatusCode: http.StatusOK, Body: body, BodyOmitted: err != nil}, err
 }
 
 // keptResult returns from the record that is there.
@@ -129,9 +142,14 @@ type FinalError struct {
 	Err     error  // the cause; nil if the error was kept
 }
 
-// Final makes an error final. Its text is kept, and not its type: what a caller has to tell apart
+// Final makes an error final, and returns nil for nil. Its text is kept, and not its type: what a caller has to tell apart
 // later belongs into the result.
-func Final(err error) error { return &FinalError{Message: err.Error(), Err: err} }
+func Final(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &FinalError{Message: err.Error(), Err: err}
+}
 
 // Error implements error.
 func (e *FinalError) Error() string { return e.Message }

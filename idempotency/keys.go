@@ -80,7 +80,7 @@ func (k *Keys) begin(ctx context.Context, key string, request any) (*call, error
 	}
 	content, err := contentOf(request)
 	if err != nil {
-		return nil, fmt.Errorf("idempotency: write the request as JSON: %w", err)
+		return nil, err
 	}
 	claim := &Claim{
 		Scope: k.Scope, Key: key, Owner: NewOwner(), TTL: c.policy.TTL,

@@ -163,7 +163,8 @@ func (x *exchange) identify(name keyName, key string) (Result, *Error) {
 	}
 	claim, err := x.claimFor(key, body)
 	if err != nil {
-		return ResultMissing, name.missing(err)
+		return ResultMissing, &Error{Status: http.StatusBadRequest, Code: CodeKeyMissing, Err: err,
+			Message: "The idempotency key is made of the request's content: " + strings.TrimPrefix(err.Error(), "idempotency: ")}
 	}
 	x.prepare(x.keeper, claim)
 	return "", nil

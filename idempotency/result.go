@@ -1,8 +1,6 @@
 package idempotency
 
 import (
-	"encoding"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"sync"
@@ -27,8 +25,6 @@ func checkResult(result reflect.Type) error {
 	return err
 }
 
-var marshalers = []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()}
-
 // hiddenField returns the first field that is not exported, or "". It does not look into the fields
 // that JSON leaves out on purpose, nor behind interfaces.
 func hiddenField(t reflect.Type, seen map[reflect.Type]bool) string {
@@ -50,9 +46,9 @@ func hiddenField(t reflect.Type, seen map[reflect.Type]bool) string {
 	for i := range t.NumField() {
 		field := t.Field(i)
 		switch {
-		case field.Tag.Get("json") == "-", field.Name == "_":
+		case isLeftOut(field):
 			continue
-		case !field.IsExported() && !field.Anonymous:
+		case !field.IsExported() && !(field.Anonymous && structOf(field.Type)):
 			return t.String() + "." + field.Name
 		}
 		if hidden := hiddenField(field.Type, seen); hidden != "" {

@@ -50,14 +50,15 @@
 //	Unauthenticated     the caller has no scope
 //	Aborted             another call with the key is in progress; RetryInfo
 //	FailedPrecondition  the key was used for another call: another method or request
-//	AlreadyExists       the call was done, but its answer was too large to be kept
+//	AlreadyExists       the call was done, but its answer was not kept, as it was too large
 //	Unavailable         the store cannot be reached; RetryInfo
 //
 // With RetryInfo they also have the trailer grpc-retry-pushback-ms, which gRPC's own retries
 // follow (gRFC A6).
 //
 // The response is kept as its bytes and the name of its type, a status as google.rpc.Status. What a
-// handler sets in header or trailer metadata is not kept. A record holds 1 MiB, which are responses
+// handler sets in header or trailer metadata is not kept. In a status message, U+FFFD replaces bytes
+// that are not UTF-8. A record holds 1 MiB, which are responses
 // of up to about 768 KiB.
 //
 // # Comparing requests
@@ -70,6 +71,11 @@
 // refuses the retry of a call that one with the old release answered, with FailedPrecondition: the
 // call is not executed twice, and gets nobody else's answer. A test of this package compares bytes
 // that were written down, and fails before such a release is taken.
+//
+// Nor are the bytes the same across versions of a .proto file: a server writes the fields that it
+// does not know after all others. During a rolling update a retry with a new field may meet a
+// server of the other version, which refuses it in the same way. So let clients set a new field
+// once all servers know it.
 //
 // # Streams
 //

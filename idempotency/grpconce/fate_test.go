@@ -75,3 +75,18 @@ func TestUnary_OfACallWithinAnotherOneHasAClaimOfItsOwnUnderAnotherKey(t *testin
 	require.NoError(t, err)
 	require.Equal(t, []string{"batch", "batch", "item-1", "item-2"}, claims)
 }
+
+// TestUnary_RepeatsAStatusWhoseMessageIsNotUTF8: a first call and a retry get the same one.
+func TestUnary_RepeatsAStatusWhoseMessageIsNotUTF8(t *testing.T) {
+	t.Parallel()
+	s := open(t, idempotency.Policy{})
+	s.service.work = func(context.Context, *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error) {
+		return nil, status.Error(codes.InvalidArgument, "no caf\xe9")
+	}
+	for range 2 {
+		_, _, err := s.call(as(t, "ada", "key"), request(1))
+		require.Equal(t, codes.InvalidArgument, status.Code(err))
+		require.Equal(t, "no caf\uFFFD", status.Convert(err).Message())
+	}
+	require.Equal(t, []idempotency.Result{idempotency.ResultAcquired, idempotency.ResultReplay}, s.results())
+}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -118,6 +119,11 @@ func asStatus(ctx context.Context, err error) error {
 			Code: idempotency.CodeRequestTimeout, RetryAfter: noAnswerRetryAfter,
 			Message: "The call was not answered in time, and may have been executed. Retry with the same key.",
 		})
+	}
+	if !utf8.ValidString(s.Message()) { // a kept status is a protobuf message, and the retry gets the same
+		valid := s.Proto()
+		valid.Message = strings.ToValidUTF8(valid.GetMessage(), "\uFFFD")
+		s = status.FromProto(valid)
 	}
 	return s.Err()
 }
