@@ -21,10 +21,10 @@ import (
 //	never: it panics   no     runs work again
 //
 // The request is what must not differ between two calls with one key: any value that marshals
-// into JSON, or a []byte as it is. Without one, pass nil. It is compared, and not stored. Do returns
-// an error without running work if JSON does not write all of it: a field that is not exported, two
-// fields of one name, text that is not UTF-8, or fields beside an embedded one whose MarshalJSON
-// the type has taken.
+// into JSON, or a []byte as it is. Without one, pass nil. It is compared, and not stored. Do
+// returns an error without running work if JSON does not write all of it: a field that is not
+// exported, two fields of one name, text that is not UTF-8, or fields beside an embedded one whose
+// MarshalJSON the type has taken.
 //
 // A retry returns the value that the first call returned, but for fields tagged json:"-", or an
 // error: Do reads each result from its JSON, and does not keep one that comes back as another
@@ -34,10 +34,10 @@ import (
 // that are not exported, and without MarshalJSON, is no result: Do returns an error without running
 // work.
 //
-// Do returns an [Error] instead if work did not run: [CodeInProgress] with the time after which
-// to ask again, [CodeKeyReused] for another request, [CodeStoreUnavailable], or
-// [CodeResponseNotKept] if the result was not kept: it is larger than 1 MiB, or JSON does not hold it. The first call returns
-// such a result nevertheless.
+// Do returns an [Error] instead if work did not run: [CodeInProgress] with the time after which to
+// ask again, [CodeKeyReused] for another request, [CodeStoreUnavailable], or [CodeResponseNotKept]
+// if the result was not kept: it is larger than 1 MiB, or JSON does not hold it. The first call
+// returns such a result nevertheless.
 //
 // The context of work ends with ctx, unless the keys are [Keys].Detached, and when the lease is
 // lost, or may be about to end: [context.Cause] is then [ErrLost] or [ErrUnavailable], and the
@@ -142,8 +142,8 @@ type FinalError struct {
 	Err     error  // the cause; nil if the error was kept
 }
 
-// Final makes an error final, and returns nil for nil. Its text is kept, and not its type: what a caller has to tell apart
-// later belongs into the result.
+// Final makes an error final, and returns nil for nil. Its text is kept, and not its type: what a
+// caller has to tell apart later belongs into the result.
 func Final(err error) error {
 	if err == nil {
 		return nil

@@ -164,7 +164,7 @@ func kept[T any](want T) func(*testing.T) {
 	}
 }
 
-// TestDo_RefusesRequestsThatJSONDoesNotWrite: two of them would be equal, for [idempotency.Content], too.
+// TestDo_RefusesRequestsThatJSONDoesNotWrite: two of them would be equal.
 func TestDo_RefusesRequestsThatJSONDoesNotWrite(t *testing.T) {
 	t.Parallel()
 	s := setupWork(t, idempotency.Policy{}, counted())

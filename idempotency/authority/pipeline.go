@@ -46,7 +46,7 @@ func (p *pipeline) addBatch(b *pgx.Batch) *results {
 	return added
 }
 
-// append queues copies, because pgx's own know the statements of the connection that they were sent on.
+// append queues copies: what was sent knows the prepared statements of its connection.
 func (p *pipeline) append(b *pgx.Batch) {
 	for _, query := range b.QueuedQueries {
 		p.queue.Queue(query.SQL, query.Arguments...).Fn = query.Fn

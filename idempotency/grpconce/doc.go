@@ -57,8 +57,8 @@
 // follow (gRFC A6).
 //
 // The response is kept as its bytes and the name of its type, a status as google.rpc.Status. What a
-// handler sets in header or trailer metadata is not kept. In a status message, U+FFFD replaces bytes
-// that are not UTF-8. A record holds 1 MiB, which are responses
+// handler sets in header or trailer metadata is not kept. In a status message, U+FFFD replaces
+// bytes that are not UTF-8. A record holds 1 MiB, which are responses
 // of up to about 768 KiB.
 //
 // # Comparing requests
