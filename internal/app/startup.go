@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/oncepay/oncepay/idempotency"
+	"github.com/oncepay/oncepay/idempotency/authority"
 	"github.com/oncepay/oncepay/idempotency/redisstore"
 	"github.com/oncepay/oncepay/internal/postgres"
 	"github.com/oncepay/oncepay/internal/wait"
@@ -58,7 +59,7 @@ func awaitPostgres(ctx context.Context, pool *pgxpool.Pool, limit time.Duration,
 	server := pool.Config().ConnConfig
 	what := "PostgreSQL at " + net.JoinHostPort(server.Host, strconv.Itoa(int(server.Port)))
 	return await(ctx, log, what, limit, func(ctx context.Context) error {
-		err := postgres.CheckServer(ctx, pool)
+		err := authority.CheckPool(ctx, pool)
 		if postgres.IsPermanent(err) {
 			return wait.Stop(fmt.Errorf("PostgreSQL does not accept the settings in DATABASE_URL: %w", err))
 		}

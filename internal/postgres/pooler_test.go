@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/oncepay/oncepay/idempotency/authority"
 	"github.com/oncepay/oncepay/internal/checkout"
 	"github.com/oncepay/oncepay/internal/testenv"
 )
@@ -16,7 +17,7 @@ func TestStore_WorksInEachQueryMode(t *testing.T) {
 	testenv.EachQueryMode(t, func(t *testing.T, via func(string) string) {
 		b := setup(t)
 		b.Store = NewStore(open(t, via(b.pool.Config().ConnString())), Options{})
-		require.NoError(t, CheckServer(b.ctx, b.pool))
+		require.NoError(t, authority.CheckPool(b.ctx, b.pool))
 		customer := b.customer().ID
 		b.topUp(customer, 1_000_000)
 		for _, err := range inParallel(16, func(int) error {
@@ -82,11 +83,11 @@ func TestLock_OfAPausedReplicaIsReleasedBehindAPooler(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestCheckServer_RefusesAQueryModeThatNeedsSessions behind a pooler that keeps none, and no other.
-func TestCheckServer_RefusesAQueryModeThatNeedsSessions(t *testing.T) {
+// TestCheckPool_RefusesAQueryModeThatNeedsSessions behind a pooler that keeps none, and no other.
+func TestCheckPool_RefusesAQueryModeThatNeedsSessions(t *testing.T) {
 	t.Parallel()
 	direct := testenv.Postgres(t)
-	check := func(url string) error { return CheckServer(t.Context(), open(t, url)) }
+	check := func(url string) error { return authority.CheckPool(t.Context(), open(t, url)) }
 	shared, session := testenv.PgBouncer(t, direct, "transaction"), testenv.PgBouncer(t, direct, "session")
 	for _, mode := range testenv.SharedModes {
 		require.NoError(t, check(testenv.InQueryMode(shared.URL, mode)), mode)
@@ -102,8 +103,8 @@ func TestCheckServer_RefusesAQueryModeThatNeedsSessions(t *testing.T) {
 	}
 }
 
-// TestCheckServer_TellsWhatWaitingDoesNotHelp from what it may help.
-func TestCheckServer_TellsWhatWaitingDoesNotHelp(t *testing.T) {
+// TestCheckPool_TellsWhatWaitingDoesNotHelp from what it may help.
+func TestCheckPool_TellsWhatWaitingDoesNotHelp(t *testing.T) {
 	t.Parallel()
 	direct := testenv.Postgres(t)
 	behind := func(databaseURL string) string {
@@ -118,7 +119,7 @@ func TestCheckServer_TellsWhatWaitingDoesNotHelp(t *testing.T) {
 		behind("postgres://nobody:p@127.0.0.1:1/oncepay?sslmode=disable"):            true,
 		behind("postgres://pgtdbuser:pgtdbpass@127.0.0.1:1/oncepay?sslmode=disable"): false,
 	} {
-		err := CheckServer(t.Context(), open(t, url))
+		err := authority.CheckPool(t.Context(), open(t, url))
 		require.Error(t, err, url)
 		require.Equal(t, permanent, IsPermanent(err), "%s: %v", url, err)
 	}

@@ -100,7 +100,8 @@ func (t *timelines) afterConnect(ctx context.Context, conn *pgx.Conn) error {
 func (t *timelines) note(ctx context.Context, conn *pgx.Conn, now Timeline) error {
 	begun := Beginning{Timeline: now}
 	var position int64
-	// A named statement could meet its own name behind a pooler, which CheckServer refuses later.
+	// A named statement could meet its own name behind a pooler, before authority.CheckPool has
+	// refused that.
 	err := conn.QueryRow(ctx, beginTimelineSQL, pgx.QueryExecModeExec, now.System, now.Number, int64(positionGap)).Scan(&begun.Published, &position)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil

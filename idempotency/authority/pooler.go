@@ -1,11 +1,9 @@
-package postgres
+package authority
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,12 +14,20 @@ import (
 // sessions that a pooler takes in turn.
 const maxShared = 100
 
-// errQueryMode says how to talk to a pooler that gives each transaction another session.
-var errQueryMode = errors.New("a pooler gives each transaction another session, which lacks the statements that this replica prepares: " +
-	"add default_query_exec_mode=cache_describe to DATABASE_URL, or exec, or simple_protocol")
+// ErrQueryMode says how to talk to a pooler that gives each transaction another session.
+var ErrQueryMode = errors.New("a pooler gives each transaction another session, which lacks the statements that this process prepares: " +
+	"add default_query_exec_mode=cache_describe to the URL of the database, or exec, or simple_protocol")
 
-// CheckServer returns nil when the database answers, and a transaction works. See [IsPermanent].
-func CheckServer(ctx context.Context, pool *pgxpool.Pool) error {
+// isForeignStatement reports that a session has another connection's prepared statements.
+func isForeignStatement(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && (server.Code == "42P05" || server.Code == "26000")
+}
+
+// CheckPool returns nil when the database answers and a transaction works. In the query modes whose
+// prepared statements outlive a transaction it returns [ErrQueryMode], if a pooler keeps no session
+// for a connection. Call it at the start.
+func CheckPool(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := checkQueryMode(ctx, pool.Config().ConnConfig); err != nil {
 		return err
 	}
@@ -30,39 +36,14 @@ func CheckServer(ctx context.Context, pool *pgxpool.Pool) error {
 		return err
 	})
 	if isForeignStatement(err) {
-		return errQueryMode
+		return ErrQueryMode
 	}
 	return err
 }
 
-// rejection matches the errors of PgBouncer that waiting does not change. It gives the same code,
-// 08P01, to those that it has while its server is away.
-var rejection = regexp.MustCompile(`^(unsupported startup parameter|(password|SASL) authentication failed|no such database)|pooling mode`)
-
-// IsPermanent reports that waiting does not help: the server is there, and rejects the settings.
-func IsPermanent(err error) bool {
-	var server *pgconn.PgError
-	switch {
-	case errors.Is(err, errQueryMode):
-		return true
-	case !errors.As(err, &server):
-		return false
-	case server.Code == "08P01":
-		return rejection.MatchString(server.Message)
-	}
-	return strings.HasPrefix(server.Code, "28") || server.Code == "3D000" // the user or its password; no such database
-}
-
-// isForeignStatement reports that a session has another connection's prepared statements.
-func isForeignStatement(err error) bool {
-	var server *pgconn.PgError
-	return errors.As(err, &server) && (server.Code == "42P05" || server.Code == "26000")
-}
-
-// checkQueryMode returns an error in the query modes whose prepared statements outlive a
-// transaction, if a pooler keeps no session for a connection. A server tells a connection its
-// process, and a pooler makes up a number. A session that a second connection meets while the first
-// is open is shared. A pooler that tracks prepared statements gives them names of its own.
+// checkQueryMode looks for a pooler. A server tells a connection its process, and a pooler makes up
+// a number. A session that a second connection meets while the first is open is shared. A pooler
+// that tracks prepared statements gives them names of its own.
 func checkQueryMode(ctx context.Context, config *pgx.ConnConfig) error {
 	mode := config.DefaultQueryExecMode
 	if mode != pgx.QueryExecModeCacheStatement && mode != pgx.QueryExecModeDescribeExec {
@@ -85,7 +66,7 @@ func checkQueryMode(ctx context.Context, config *pgx.ConnConfig) error {
 	})
 	switch {
 	case isForeignStatement(err): // another replica's probe
-		return errQueryMode
+		return ErrQueryMode
 	case err != nil || session == first.PgConn().PID():
 		return err
 	}
@@ -103,7 +84,7 @@ func checkQueryMode(ctx context.Context, config *pgx.ConnConfig) error {
 		case err != nil:
 			return fmt.Errorf("look for a pooler: %w", err)
 		case met == session && (untracked || mode == pgx.QueryExecModeDescribeExec):
-			return errQueryMode
+			return ErrQueryMode
 		case met == session:
 			return nil
 		}
