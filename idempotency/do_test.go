@@ -163,6 +163,11 @@ func TestDo_KeepsByTheKindOfError(t *testing.T) {
 	}
 }
 
+func TestFinal_IsNilForNil(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, idempotency.Final(nil))
+}
+
 func TestDo_ReleasesTheKeyOfWorkThatPanics(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(){"panic": func() { panic("boom") }, "goexit": runtime.Goexit} {

@@ -70,6 +70,7 @@ func New(db DB, opts ...Option) *Keys {
 // the ID of what was begun are sent as text, which PostgreSQL reads as what the column is.
 //
 // WithTable panics unless both names have at most 40 lower-case letters, digits and underscores.
+// With a reserved word of SQL, such as order, [Migrate] and all statements fail.
 func WithTable(table, scope string) Option {
 	for _, name := range []string{table, scope} {
 		if !isPlain(name) {
