@@ -124,6 +124,9 @@ func responseOf[T any](result *T, err error) (_ Response, lost error) {
 func keptResult[T any](ctx context.Context, keys *Keys, c *call, existing *Record) (result T, err error) {
 	verdict, refusal := c.judge(existing)
 	if refusal != nil {
+		if verdict == ResultNotKept {
+			refusal.Message = "The work was done, but its result was too large to be kept, or does not come back from JSON."
+		}
 		return result, keys.refuse(ctx, c, verdict, refusal)
 	}
 	keys.observe(ctx, c.conclude(ResultReplay))

@@ -148,6 +148,7 @@ func lost[T any](want T) func(*testing.T) {
 		t.Helper()
 		_, err := doOnce(t, want)
 		requireCode(t, idempotency.CodeResponseNotKept, err)
+		require.ErrorContains(t, err, "does not come back from JSON")
 	}
 }
 
