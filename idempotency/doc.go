@@ -106,6 +106,9 @@
 // one, runs under the claim of the batch: give each part that has an effect a key. Package
 // authority refuses a second operation under one claim, see [Claim.Operate].
 //
+// chi keeps the parameters of the route in the context, and changes them. Give each part
+// context.WithValue(ctx, chi.RouteCtxKey, nil), or a part acts on another object than it names.
+//
 // # Work that is not a handler
 //
 // [Do] runs a function under a key, with the same leases, heartbeat, waiting and [Claim]. Its

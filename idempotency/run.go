@@ -34,8 +34,20 @@ func unencoded(r *http.Request) *http.Request {
 }
 
 func (x *exchange) handle(next http.Handler, r *http.Request) {
-	defer func(began time.Time) { x.working = time.Since(began) }(time.Now())
+	defer func(began time.Time) {
+		x.working = time.Since(began)
+		x.takeBack(r)
+	}(time.Now())
 	next.ServeHTTP(x.out, r)
+}
+
+// takeBack does with the handler's copy of the request what middleware further out and net/http do
+// with their own: they read the pattern of the route, and remove the files of a parsed form.
+func (x *exchange) takeBack(r *http.Request) {
+	x.r.Pattern = r.Pattern
+	if r.MultipartForm != nil && x.r.MultipartForm == nil {
+		_ = r.MultipartForm.RemoveAll() // net/http does not report it either
+	}
 }
 
 // respond finishes the record, and only then sends the answer: a client that has seen it gets
