@@ -78,7 +78,7 @@ func (c Content) ofRequest(r *http.Request, body []byte) (string, Fingerprint, e
 	if parts, err = choose(parts, "query parameter", c.Query, func(name string) []string { return query[name] }); err != nil {
 		return "", Fingerprint{}, err
 	}
-	if parts, err = choose(parts, "header", c.Headers, r.Header.Values); err != nil {
+	if parts, err = choose(parts, "header", c.Headers, func(name string) []string { return valuesOf(r, name) }); err != nil {
 		return "", Fingerprint{}, err
 	}
 	key, fingerprint := keyOf(parts)

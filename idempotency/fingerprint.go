@@ -45,12 +45,20 @@ func fingerprint(r *http.Request, body []byte, excluded, headers []string) Finge
 	h.Write(frame)
 	h.Write(content)
 	for _, name := range headers {
-		for _, value := range r.Header.Values(name) {
+		for _, value := range valuesOf(r, name) {
 			h.Write(appendParts(nil, strings.ToLower(name), value))
 		}
 	}
 	h.Write(appendParts(nil, operation(r.Header)...))
 	return Fingerprint(h.Sum(nil))
+}
+
+// valuesOf returns the values of a header. net/http has moved Host out of the others.
+func valuesOf(r *http.Request, name string) []string {
+	if strings.EqualFold(name, "Host") && r.Host != "" {
+		return []string{r.Host}
+	}
+	return r.Header.Values(name)
 }
 
 // overrides are the usual headers that replace the method.

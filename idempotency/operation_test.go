@@ -2,6 +2,7 @@ package idempotency_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,3 +58,32 @@ func TestFingerprint_HasTheOperation(t *testing.T) {
 }
 
 func mediaType(values ...string) http.Header { return http.Header{"Content-Type": values} }
+
+// TestHost_BelongsToTheRequestWhereItIsNamed: net/http keeps it outside of the headers.
+func TestHost_BelongsToTheRequestWhereItIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		policy idempotency.Policy
+		code   int // of a request to another host
+		replay string
+	}{
+		"not named":             {idempotency.Policy{}, http.StatusCreated, "true"},
+		"named":                 {idempotency.Policy{Headers: []string{"host"}}, http.StatusUnprocessableEntity, ""},
+		"not in the content":    {idempotency.Policy{KeyFrom: &idempotency.Content{Always: true}}, http.StatusCreated, "true"},
+		"named for the content": {idempotency.Policy{KeyFrom: &idempotency.Content{Always: true, Headers: []string{"Host"}}}, http.StatusCreated, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, tt.policy, nil)
+			to := func(host string) *httptest.ResponseRecorder {
+				r := request(t, "key", `{"a":1}`)
+				r.Host = host
+				return b.send(r)
+			}
+			requireReplay(t, to("a.example"), to("a.example"))
+			other := to("b.example")
+			require.Equal(t, tt.code, other.Code)
+			require.Equal(t, tt.replay, other.Header().Get(idempotency.HeaderReplay))
+		})
+	}
+}

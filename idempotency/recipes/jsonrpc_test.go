@@ -40,3 +40,24 @@ func TestJSONRPC_ReplaysWithTheIDOfTheRequest(t *testing.T) {
 	require.Equal(t, http.StatusUnprocessableEntity, send(`{"jsonrpc":"2.0","id":1,"method":"pay","params":{"id":8}}`).Code)
 	require.Equal(t, 1, ran)
 }
+
+// TestJSONRPC_ReplaysAnEventStreamWithTheIDOfTheRequest, as MCP's servers answer. Notifications and
+// requests of the server stay as they are.
+func TestJSONRPC_ReplaysAnEventStreamWithTheIDOfTheRequest(t *testing.T) {
+	t.Parallel()
+	const asks = "id: 1\ndata: {\"method\":\"ping\",\"id\":1}\n\ndata: {\"method\":\"progress\"}\n\nevent: message\ndata: "
+	policy := idempotency.Policy{ExcludedFields: []string{"id"}}
+	keys := idempotency.New(memstore.New(), idempotency.Always(policy), idempotency.WithSharedScope(),
+		idempotency.WithReplayHook(recipes.JSONRPC))
+	handler := keys.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte(asks + `{"id":1,"result":"a"}` + "\n\n"))
+	}))
+	for _, id := range []string{"1", "2", `"three"`} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", strings.NewReader(`{"method":"pay","id":`+id+`}`))
+		r.Header.Set(idempotency.HeaderKey, "key")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		require.Equal(t, asks+`{"id":`+id+`,"result":"a"}`+"\n\n", w.Body.String())
+	}
+}
