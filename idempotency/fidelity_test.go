@@ -34,6 +34,25 @@ func TestReplay_KeepsEveryByteOfAHeader(t *testing.T) {
 	}
 }
 
+// TestReplay_HasTheHeadersThatProtectAPage, and that say which part of an object it is.
+func TestReplay_HasTheHeadersThatProtectAPage(t *testing.T) {
+	t.Parallel()
+	names := []string{
+		"Content-Range", "Content-Security-Policy", "Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy",
+		"Referrer-Policy", "X-Content-Type-Options", "X-Frame-Options",
+	}
+	b := setup(t, idempotency.Policy{}, func(w http.ResponseWriter, _ *http.Request) {
+		for _, name := range names {
+			w.Header().Set(name, "of "+name)
+		}
+	})
+	first, again := b.post(t, "key", ""), b.post(t, "key", "")
+	requireReplay(t, first, again)
+	for _, name := range names {
+		require.Equal(t, "of "+name, again.Header().Get(name))
+	}
+}
+
 func TestRecord_WithAnotherBodyLengthIsCorrupt(t *testing.T) {
 	t.Parallel()
 	for _, status := range []idempotency.Status{idempotency.StatusCompleted, idempotency.StatusInProgress} {

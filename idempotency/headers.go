@@ -9,7 +9,9 @@ type headerFilter map[string]bool
 var defaultHeaders = []string{
 	"Access-Control-Allow-Credentials", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers",
 	"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Location",
-	"Content-Type", "ETag", "Last-Modified", "Link", "Location", "Vary", "X-Content-Type-Options",
+	"Content-Range", "Content-Security-Policy", "Content-Type", "Cross-Origin-Opener-Policy",
+	"Cross-Origin-Resource-Policy", "ETag", "Last-Modified", "Link", "Location", "Referrer-Policy", "Vary",
+	"X-Content-Type-Options", "X-Frame-Options",
 }
 
 // neverKept belong to one client (Set-Cookie), to one connection or transfer (RFC 9110,

@@ -72,8 +72,10 @@ func WithTraceParent(traceParent func(context.Context) string) Option {
 // that middleware sets it for the replay, too. The default list is
 // Access-Control-Allow-Credentials, Access-Control-Allow-Origin, Access-Control-Expose-Headers,
 // Cache-Control, Content-Disposition, Content-Encoding, Content-Language, Content-Location,
-// Content-Type, ETag, Last-Modified, Link, Location, Vary and X-Content-Type-Options. Set-Cookie,
-// which belongs to one client, and headers of the connection are never kept.
+// Content-Range, Content-Security-Policy, Content-Type, Cross-Origin-Opener-Policy,
+// Cross-Origin-Resource-Policy, ETag, Last-Modified, Link, Location, Referrer-Policy, Vary,
+// X-Content-Type-Options and X-Frame-Options. Set-Cookie, which belongs to one client, and headers
+// of the connection are never kept.
 func WithHeaderAllowList(names ...string) Option {
 	return func(m *Middleware) { m.headers = newHeaderFilter(names) }
 }
