@@ -68,8 +68,8 @@ type Policy struct {
 	ExcludedFields []string
 	// Headers are the names of request headers that belong to the request: they are part of the
 	// fingerprint where they are sent. Name those that choose the operation or its object, such as
-	// If-Match, SOAPAction, X-Amz-Target, Destination (WebDAV), Host, or the version of the API. The
-	// media type and the headers that replace the method always count, see [FingerprintOf].
+	// Host, If-Match, SOAPAction, X-Amz-Target, Destination (WebDAV), or the version of the API.
+	// The media type and the headers that replace the method always count, see [FingerprintOf].
 	Headers []string
 }
 
