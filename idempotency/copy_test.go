@@ -13,8 +13,8 @@ import (
 	"github.com/oncepay/oncepay/idempotency"
 )
 
-// TestHandler_LeavesNoFilesOfAForm: net/http removes those of its own request, and the handler has a
-// copy of it.
+// TestHandler_LeavesNoFilesOfAForm: net/http removes those of its own request, and the handler has
+// a copy of it.
 func TestHandler_LeavesNoFilesOfAForm(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]func(){"answers": func() {}, "panics": func() { panic(http.ErrAbortHandler) }} {
