@@ -25,6 +25,7 @@ type Claim struct {
 
 	fate                atomic.Int32 // a Fate
 	replayed, operating atomic.Bool
+	omitted             atomic.Bool
 	original            atomic.Pointer[string]        // the TraceParent of what is replayed
 	keepFor             atomic.Pointer[time.Duration] // nil: as long as the TTL says
 }
@@ -48,6 +49,11 @@ func (c *Claim) Release() { c.decide(FateReleased) }
 // keeps it or the handler found what it says. It has no effect on a status that is not from 200 to
 // 499, nor on an error that [Do] gets.
 func (c *Claim) Keep() { c.decide(FateKept) }
+
+// Omit says that the request had its effect, and that its answer cannot be kept, for example
+// because middleware further out writes it: a retry gets 409 [CodeResponseNotKept]. It has no
+// effect on [Do].
+func (c *Claim) Omit() { c.omitted.Store(true) }
 
 // Unknown says that nobody knows whether the request has had its effect, or still will: the key
 // stays in progress for [Policy].UnknownFor.

@@ -127,14 +127,14 @@ func noAnswer(cause error) *Error {
 	}
 }
 
-// responseNotKept answers a retry whose first answer was too large to keep. It is a 409
-// without Retry-After: after a 5xx or a Retry-After clients would try again forever, and the
-// handler must not run a second time.
+// responseNotKept answers a retry whose first answer was too large to keep, or written by others.
+// It is a 409 without Retry-After: after a 5xx or a Retry-After clients would try again forever,
+// and the handler must not run a second time.
 func responseNotKept(first Response) *Error {
 	return &Error{
 		Status: http.StatusConflict, Code: CodeResponseNotKept,
 		Message: "The original request was completed with status " + strconv.Itoa(first.StatusCode) +
-			", but its response was too large to be kept and cannot be replayed.",
+			", but its response could not be kept and cannot be replayed.",
 	}
 }
 

@@ -65,7 +65,11 @@ func (x *exchange) respond(ctx context.Context) {
 	}
 	x.returned = true
 	if !x.finished {
-		x.finish(x.r.Context(), x.fateOf(x.out.code, x.out.header), x.out.response())
+		response := x.out.response()
+		if x.claim.omitted.Load() {
+			response = x.out.withoutBody()
+		}
+		x.finish(x.r.Context(), x.fateOf(x.out.code, x.out.header), response)
 	}
 	x.observe(x.r, x.concludeWork())
 	if !x.out.streaming {

@@ -9,8 +9,8 @@ import (
 )
 
 // Echo makes Echo's handlers idempotent: e.Use(Echo(keys)). Echo's error handler writes the answer
-// to an error while the middleware still holds the response back. If nothing is written, nothing is
-// kept: middleware further out may answer, and a retry runs the handler again. So a handler whose
+// to an error while the middleware still holds the response back. If nothing is written, middleware
+// further out may answer, and a retry gets 409 idempotency_response_not_kept. So a handler whose
 // answer is empty must call c.NoContent.
 func Echo(keys *idempotency.Middleware) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
@@ -29,11 +29,16 @@ func Echo(keys *idempotency.Middleware) echo.MiddlewareFunc {
 				inner := innerResponse(c, w)
 				c.SetRequest(r)
 				c.SetResponse(inner)
-				if err := next(c); err != nil {
+				err := next(c)
+				if err != nil {
 					c.Echo().HTTPErrorHandler(c, err)
 				}
 				if !inner.Committed && r.Context().Err() == nil { // otherwise the library answers 503
-					claim.Release()
+					if err != nil {
+						claim.Release()
+					} else {
+						claim.Omit() // the handler has run
+					}
 					held.unanswered = true
 					w.WriteHeader(http.StatusOK)
 				}

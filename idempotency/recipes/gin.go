@@ -13,7 +13,8 @@ import (
 // Gin makes Gin's handlers idempotent: router.Use(Gin(keys)). Middleware that turns c.Errors, or
 // results, into answers belongs inside: router.Use(Gin(keys), answerErrors). The answer of one
 // further out is not kept, nor is the router's for an unknown route. So a handler whose answer is
-// empty must call c.Status: after one that writes nothing, a retry runs the handler again.
+// empty must call c.Status: after one that writes nothing, a retry gets 409
+// idempotency_response_not_kept.
 func Gin(keys *idempotency.Middleware) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		outer, request := c.Writer, c.Request
@@ -35,8 +36,11 @@ func Gin(keys *idempotency.Middleware) gin.HandlerFunc {
 			if unanswered && r.Context().Err() != nil {
 				return // the library answers 503
 			}
-			if unanswered || !inner.Written() && len(c.Errors) > 0 {
-				claim.Release() // middleware further out, or the router, will answer
+			switch { // middleware further out, or the router, will answer
+			case unanswered && c.FullPath() == "", !inner.Written() && len(c.Errors) > 0:
+				claim.Release()
+			case unanswered:
+				claim.Omit() // the handler has run
 			}
 			inner.WriteHeaderNow()
 		})).ServeHTTP(outer, request)

@@ -69,7 +69,7 @@ var groups = []group{
 			"A request with this key is being processed: the same one, or another one. If the other one is refused, the key is free again.", thenRetry},
 		{"idempotency_store_unavailable", 503, "Idempotency cannot be guaranteed at the moment, so this attempt was not executed. Retry later with the same key.",
 			"The store of idempotency keys cannot be reached, and the route moves money. An earlier attempt may have been executed: a retry returns its answer.", thenRetry},
-		{"idempotency_response_not_kept", 409, "The original request was completed with status 201, but its response was too large to be kept and cannot be replayed.",
+		{"idempotency_response_not_kept", 409, "The original request was completed with status 201, but its response could not be kept and cannot be replayed.",
 			"The request was executed, and its answer was too large to be kept.", thenRead},
 		{"newer_attempt_refused", 409, "Another copy of this request, or a newer one with its idempotency key, was refused, so this one was not executed. Send it again if it is still wanted.",
 			"Another copy of the request was refused, so this one was not executed.", "Send the request again if it is still wanted."},
