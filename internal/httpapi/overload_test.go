@@ -179,14 +179,14 @@ func TestOverload_TurnsAwaySoon(t *testing.T) {
 	}
 	s.eventually(func() bool { return s.limiter.Stats().Queued == filled }, "they wait")
 	quickest := time.Hour
-	for range 10 { // the machine may be slow, the limiter is not
+	for range 10 {
 		began := time.Now()
 		s.do(request{method: "GET", path: "/v1/orders"}).problem(http.StatusServiceUnavailable, "overloaded")
 		quickest = min(quickest, time.Since(began))
 	}
 	leave()
 	queued.Wait()
-	require.Less(t, quickest, 50*time.Millisecond)
+	require.Less(t, quickest, time.Second, "a request that was queued waits so long before it is rejected")
 }
 
 // TestOverload_ASlowSenderHoldsNoSlot: as many requests as there are slots have begun to send.
