@@ -105,7 +105,12 @@ func perform[T any](ctx context.Context, c *call, work func(context.Context) (T,
 
 // responseOf returns what is kept, in the form of an answer over HTTP, and why a result is not. An
 // error that is not final has no status.
-func responseOf[T any](result *T, err error) (_ Response, lost error) {
+func responseOf[T any](result *T, err error) (kept Response, lost error) {
+	defer func() {
+		if bug := recover(); bug != nil { // of a MarshalJSON; the work is done
+			kept, lost = Response{StatusCode: http.StatusOK, BodyOmitted: true}, fmt.Errorf("write the result as JSON: panic: %v", bug)
+		}
+	}()
 	var final *FinalError
 	switch {
 	case errors.As(err, &final):

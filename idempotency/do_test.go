@@ -370,3 +370,23 @@ func TestDo_ReturnsAResultWhoseRecordIsNotCompleted(t *testing.T) {
 	require.Equal(t, "run 1", result)
 	require.Equal(t, idempotency.ResultLost, s.lastCheck().Result)
 }
+
+type panicking struct{ N int }
+
+func (panicking) MarshalJSON() ([]byte, error) { panic("no JSON") }
+
+func (*panicking) UnmarshalJSON([]byte) error { return nil }
+
+// TestDo_OfAResultThatPanicsInJSON is done, and its key does not stay in progress.
+func TestDo_OfAResultThatPanicsInJSON(t *testing.T) {
+	t.Parallel()
+	s := setupWork(t, idempotency.Policy{}, nil)
+	runs := 0
+	work := func(context.Context) (panicking, error) { runs++; return panicking{1}, nil }
+	result, err := idempotency.Do(t.Context(), s.Keys, "key", nil, work)
+	require.NoError(t, err)
+	require.Equal(t, panicking{1}, result)
+	_, err = idempotency.Do(t.Context(), s.Keys, "key", nil, work)
+	require.ErrorIs(t, err, idempotency.ErrResponseNotKept)
+	require.Equal(t, 1, runs)
+}

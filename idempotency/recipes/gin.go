@@ -31,13 +31,14 @@ func Gin(keys *idempotency.Middleware) gin.HandlerFunc {
 				w.WriteHeader(inner.status)
 			}
 			c.Request, c.Writer = r, inner
+			before := len(c.Errors)
 			c.Next()
 			unanswered := !inner.Written() && !inner.chosen
 			if unanswered && r.Context().Err() != nil {
 				return // the library answers 503
 			}
 			switch { // middleware further out, or the router, will answer
-			case unanswered && c.FullPath() == "", !inner.Written() && len(c.Errors) > 0:
+			case unanswered && c.FullPath() == "", !inner.Written() && len(c.Errors) > before && (!inner.chosen || inner.status >= 400):
 				claim.Release()
 			case unanswered:
 				claim.Omit() // the handler has run

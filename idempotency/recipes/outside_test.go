@@ -29,6 +29,11 @@ func renderedOutside(keys *idempotency.Middleware) map[string]*shop {
 	router.POST("/rendered", func(c *gin.Context) { ginShop.run++; c.Set("result", "made") })
 	router.POST("/late", func(c *gin.Context) { ginShop.run++; <-c.Request.Context().Done() })
 	router.POST("/empty", func(c *gin.Context) { ginShop.run++; c.Status(http.StatusOK) })
+	router.POST("/warned", func(c *gin.Context) {
+		ginShop.run++
+		_ = c.Error(http.ErrNotSupported)
+		c.Status(http.StatusNoContent)
+	})
 	ginShop.handler = router
 
 	echoShop, e := &shop{}, echo.New()
@@ -72,6 +77,16 @@ func TestRecipe_LeavesTheAnswerToMiddlewareOutside(t *testing.T) {
 			require.Equal(t, 1, s.run)
 		})
 	}
+}
+
+// TestGin_KeepsAStatusBesideAnError that is logged alone.
+func TestGin_KeepsAStatusBesideAnError(t *testing.T) {
+	t.Parallel()
+	s := renderedOutside(newKeys())["gin"]
+	for range 2 {
+		require.Equal(t, http.StatusNoContent, s.post(t, "/warned", "").Code)
+	}
+	require.Equal(t, 1, s.run)
 }
 
 // TestRecipe_KeepsNothingOfAHandlerThatIsLate: as with net/http, the library answers 503 for it.
