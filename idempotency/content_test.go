@@ -124,3 +124,15 @@ func TestKeyFrom_LeavesTheClientsKey(t *testing.T) {
 		require.Equal(t, runs, b.ran(), "a new key with each try: %t", always)
 	}
 }
+
+// TestKeyFrom_ComparesTheHeadersOfThePolicy, although they are not a part of the key.
+func TestKeyFrom_ComparesTheHeadersOfThePolicy(t *testing.T) {
+	t.Parallel()
+	content := &idempotency.Content{Members: []string{"sku"}}
+	b := setup(t, idempotency.Policy{KeyFrom: content, Headers: []string{"X-Basket"}}, nil)
+	first := b.send(contentRequest(t, "/orders", `{"sku":"tee"}`, "b-1"))
+	require.Equal(t, http.StatusCreated, first.Code)
+	requireReplay(t, first, b.send(contentRequest(t, "/orders", `{"sku":"tee"}`, "b-1")))
+	require.Equal(t, http.StatusUnprocessableEntity, b.send(contentRequest(t, "/orders", `{"sku":"tee"}`, "b-2")).Code)
+	require.Equal(t, 1, b.ran())
+}

@@ -44,13 +44,19 @@ func fingerprint(r *http.Request, body []byte, excluded, headers []string) Finge
 	h := sha256.New()
 	h.Write(frame)
 	h.Write(content)
-	for _, name := range headers {
-		for _, value := range valuesOf(r, name) {
-			h.Write(appendParts(nil, strings.ToLower(name), value))
-		}
-	}
+	h.Write(headerParts(r, headers))
 	h.Write(appendParts(nil, operation(r.Header)...))
 	return Fingerprint(h.Sum(nil))
+}
+
+// headerParts are the named headers where they are sent.
+func headerParts(r *http.Request, names []string) (parts []byte) {
+	for _, name := range names {
+		for _, value := range valuesOf(r, name) {
+			parts = appendParts(parts, strings.ToLower(name), value)
+		}
+	}
+	return parts
 }
 
 // valuesOf returns the values of a header. net/http has moved Host out of the others.

@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"context"
+	"crypto/sha256"
 	"net/http"
 	"reflect"
 	"strings"
@@ -191,6 +192,9 @@ func (x *exchange) claimFor(key string, body []byte) (*Claim, error) {
 	}
 	var err error
 	claim.Key, claim.Fingerprint, err = content.ofRequest(x.r, body)
+	if parts := headerParts(x.r, x.policy.Headers); parts != nil {
+		claim.Fingerprint = sha256.Sum256(append(claim.Fingerprint[:], parts...))
+	}
 	x.check.Key = claim.Key
 	return claim, err
 }
