@@ -78,6 +78,8 @@ func TestFateUnknown_KeepsTheKeyInProgress(t *testing.T) {
 		handle  func(http.ResponseWriter, *http.Request)
 	}{
 		"of the policy": {likeAProxy, time.Minute, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }},
+		"of a policy that panics": {idempotency.Policy{Fate: func(int, http.Header) idempotency.Fate { panic("a bug") }}, idempotency.DefaultLease,
+			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }},
 		"of the claim, for the lease": {idempotency.Policy{}, idempotency.DefaultLease, func(w http.ResponseWriter, r *http.Request) {
 			idempotency.ClaimFrom(r.Context()).Unknown()
 			w.WriteHeader(http.StatusBadGateway)

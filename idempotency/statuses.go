@@ -24,7 +24,7 @@ func (c *call) fateOf(code int, header http.Header) Fate {
 		fate = FateByDefault
 	}
 	if fate == FateByDefault && c.policy.Fate != nil {
-		fate = c.policy.Fate(code, header)
+		fate = c.fateOfPolicy(code, header)
 	}
 	switch {
 	case fate == FateByDefault && isKeptByDefault(code):
@@ -33,6 +33,18 @@ func (c *call) fateOf(code int, header http.Header) Fate {
 		return FateReleased
 	}
 	return fate
+}
+
+// fateOfPolicy returns what the policy says, and FateUnknown if its function panics. Without that,
+// the key would stay in progress for as long as this process lives.
+func (c *call) fateOfPolicy(code int, header http.Header) (fate Fate) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			c.holder.log.Error("idempotency: Policy.Fate panicked", "scope", c.claim.Scope, "key", c.claim.Key, "panic", bug)
+			fate = FateUnknown
+		}
+	}()
+	return c.policy.Fate(code, header)
 }
 
 func isKeepable(code int) bool { return code >= 200 && code <= 499 }
